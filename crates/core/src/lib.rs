@@ -1,0 +1,2 @@
+//! Core of chongming-task.
+#![forbid(unsafe_code)]
