@@ -1,2 +1,61 @@
-//! Core of chongming-task.
+//! State model, policies, scheduler and controller of chongming-task, without third-party dependencies.
+//!
+//! Modules stand in floors; a module uses only floors below its own:
+//!
+//! | floor | modules |
+//! |---|---|
+//! | words | `text` `id` `time` `value` `status` `failure` |
+//! | policies | `retry` `timeout` `blake2b` `bucket` `ownership` |
+//! | record | `transition` `snapshot` `machine` `artifacts` |
+//! | ports | `store` `task` `executor` |
 #![forbid(unsafe_code)]
+
+mod artifacts;
+mod blake2b;
+mod bucket;
+mod executor;
+mod failure;
+mod id;
+pub mod machine;
+mod ownership;
+mod retry;
+mod snapshot;
+mod status;
+pub mod store;
+mod task;
+mod text;
+mod time;
+mod timeout;
+mod transition;
+mod value;
+#[cfg(feature = "serde")]
+mod value_serde;
+
+pub use artifacts::{AttemptFiles, attempt_files, task_dir};
+pub use bucket::{
+    BucketSet, DEFAULT_NUM_BUCKETS, InvalidBucketSet, MAX_NUM_BUCKETS, bucket_of, buckets_for_node,
+};
+pub use executor::{
+    Abilities, AttemptEnd, AttemptSink, Carrier, Executor, Launch, Report, Signal, Target,
+    UnsupportedTarget,
+};
+pub use failure::{Failure, FailureKind, UnknownFailureKind};
+pub use id::{CommandId, IncarnationId, TaskId};
+pub use ownership::{Ownership, OwnershipError};
+pub use retry::{Backoff, MAX_DELAY, RetryPolicy};
+pub use snapshot::{Progress, TaskSnapshot};
+pub use status::{Group, Status, StatusSet, UnknownStatus};
+pub use task::{
+    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, ProgressReport,
+    Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream, block_on, run_body,
+};
+pub use text::{InvalidText, MAX_NAME_BYTES, Text, check_name, check_text, clean};
+pub use time::{Clock, InvalidTimestamp, ManualClock, Moment, SystemClock, Timestamp};
+pub use timeout::Timeout;
+pub use transition::{
+    Actor, IllegalTransition, RULES, Rule, Transition, Trigger, UnknownTrigger, is_legal,
+    triggers_between,
+};
+pub use value::{FromValue, IntoValue, InvalidValue, MAX_DEPTH, Value};
+#[cfg(feature = "serde")]
+pub use value_serde::Json;

@@ -1,0 +1,95 @@
+//! Identifiers: of a task, of a controller's incarnation, of a command.
+
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::text::{InvalidText, Text, check_name};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $field:literal) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Text);
+
+        impl $name {
+            #[doc = concat!("Checks and wraps a ", $field, ": 1 to 255 bytes, no control characters.")]
+            ///
+            /// # Errors
+            /// [`InvalidText`] says what is wrong with which text.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, InvalidText> {
+                check_name($field, text.as_ref())?;
+                Ok(Self(text.as_ref().into()))
+            }
+
+            /// A fresh one: sorts by creation time, unique across processes and machines.
+            #[must_use]
+            pub fn generate() -> Self {
+                Self(unique().into())
+            }
+
+            /// The text itself.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// Names one task in its store, for ever.
+    TaskId, "task id"
+}
+text_id! {
+    /// Names one life of one controller (spec 12): a restart is another incarnation.
+    IncarnationId, "incarnation id"
+}
+text_id! {
+    /// Names one command row of the control channel (spec 11).
+    CommandId, "command id"
+}
+
+/// 12 hexadecimal digits of milliseconds, 20 of randomness.
+fn unique() -> String {
+    static COUNTER: AtomicU64 = AtomicU64::new(0);
+    thread_local!(static SEED: RandomState = RandomState::new());
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let draw = |salt: u64| {
+        SEED.with(|seed| {
+            let mut hasher = seed.build_hasher();
+            hasher.write_u64(count);
+            hasher.write_u64(salt);
+            hasher.write_u32(std::process::id());
+            hasher.finish()
+        })
+    };
+    format!("{:012x}{:016x}{:04x}", millis & 0xffff_ffff_ffff, draw(1), draw(2) & 0xffff)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn generated_ids_are_valid_and_distinct() {
+        let ids: HashSet<TaskId> = (0..10_000).map(|_| TaskId::generate()).collect();
+        assert_eq!(ids.len(), 10_000);
+        assert!(ids.iter().all(|id| TaskId::new(id.as_str()).is_ok() && id.as_str().len() == 32));
+    }
+}

@@ -1,0 +1,82 @@
+//! What is written to a store: independent entries, many to a batch (spec 9).
+
+use crate::id::TaskId;
+use crate::snapshot::{Progress, TaskSnapshot};
+use crate::time::Timestamp;
+use crate::transition::Transition;
+
+/// Whose time decides about leases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Now {
+    /// The store's own clock: what controllers use, so that skewed node clocks kill no healthy task.
+    Store,
+    /// This time: for tests.
+    At(Timestamp),
+}
+
+/// One entry of a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entry {
+    /// A task that the store does not have yet, with the trail that led to this version.
+    Create {
+        /// Its state; lease, progress and heartbeat are ignored.
+        snapshot: TaskSnapshot,
+        /// Audit rows up to the snapshot's version.
+        transitions: Vec<Transition>,
+    },
+    /// A new version of a stored task, with the trail since the stored one.
+    Save {
+        /// Its new state; lease, progress and heartbeat are ignored.
+        snapshot: TaskSnapshot,
+        /// The version that must be stored, exactly.
+        expect_version: u64,
+        /// Audit rows up to the snapshot's version; a (task, version) that exists is skipped.
+        transitions: Vec<Transition>,
+        /// Only if the stored holder's lease has expired by this clock, judged together with the version.
+        if_expired: Option<Now>,
+    },
+    /// The high-frequency side channel: never moves the version.
+    Touch(Touch),
+}
+
+/// Progress and heartbeat of a running task; `None` leaves what is stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Touch {
+    /// Whose.
+    pub task_id: TaskId,
+    /// New progress.
+    pub progress: Option<Box<Progress>>,
+    /// New sign of life.
+    pub heartbeat_at: Option<Timestamp>,
+}
+
+impl Entry {
+    /// The task that it concerns.
+    #[must_use]
+    pub const fn task_id(&self) -> &TaskId {
+        match self {
+            Self::Create { snapshot, .. } | Self::Save { snapshot, .. } => &snapshot.id,
+            Self::Touch(touch) => &touch.task_id,
+        }
+    }
+}
+
+/// What to prune: ended tasks with their trail and commands, and node rows nobody needs (spec 9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PruneRequest {
+    /// Tasks that ended, and leases that expired, before this time.
+    pub before: Timestamp,
+    /// At most this many tasks in one call, so that no transaction grows without limit.
+    pub limit: usize,
+    /// Only count.
+    pub dry_run: bool,
+}
+
+/// What was (or would be) pruned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Tasks.
+    pub tasks: usize,
+    /// Node rows.
+    pub nodes: usize,
+}
