@@ -19,6 +19,7 @@ mod id;
 pub mod machine;
 mod ownership;
 mod retry;
+pub mod scheduler;
 mod snapshot;
 mod status;
 pub mod store;
