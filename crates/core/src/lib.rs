@@ -37,8 +37,8 @@ pub use bucket::{
     BucketSet, DEFAULT_NUM_BUCKETS, InvalidBucketSet, MAX_NUM_BUCKETS, bucket_of, buckets_for_node,
 };
 pub use executor::{
-    Abilities, AttemptEnd, AttemptSink, Carrier, Executor, Launch, Report, Signal, Target,
-    UnsupportedTarget,
+    Abilities, AttemptEnd, AttemptSink, Carrier, Executor, InlineExecutor, Launch, Report, Signal,
+    Target, ThreadExecutor, UnsupportedTarget,
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
