@@ -17,6 +17,7 @@ mod executor;
 mod failure;
 mod id;
 pub mod machine;
+mod memory_store;
 mod ownership;
 mod retry;
 pub mod scheduler;
@@ -42,6 +43,7 @@ pub use executor::{
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
+pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
 pub use retry::{Backoff, MAX_DELAY, RetryPolicy};
 pub use snapshot::{Progress, TaskSnapshot};

@@ -41,11 +41,14 @@ pub trait TaskStore: Send + Sync {
     /// 3. A state and its audit rows land together or not at all.
     /// 4. `Save` compares the stored version with `expect_version` and writes, atomically: of several
     ///    writers with one expectation exactly one wins. Any larger version is accepted, not only + 1.
-    /// 5. `Save` and `Create` write neither lease nor progress nor heartbeat.
+    ///    The first of these that holds is the refusal: `NotFound`, `Conflict`, `NotNewer`, `LeaseHeld`.
+    /// 5. `Save` and `Create` write neither lease nor progress nor heartbeat. `Save` leaves what the
+    ///    submission fixed: name, bucket, bucket key and `created_at`.
     /// 6. An audit row whose (task, version) exists is skipped.
     /// 7. `Touch` moves neither version nor `updated_at`, and leaves what it does not name.
     /// 8. `if_expired` is judged with the version: it refuses while the stored supervisor's lease lasts,
     ///    and takes a task without supervisor or without node row as expired.
+    /// 9. An entry that fails [`Entry::check`] makes the whole call `Invalid` before anything is written.
     ///
     /// *On failure* of the whole call nothing or everything may have been written; the caller finds out
     /// by reading.

@@ -4,6 +4,7 @@ use crate::id::TaskId;
 use crate::snapshot::{Progress, TaskSnapshot};
 use crate::time::Timestamp;
 use crate::transition::Transition;
+use crate::value::InvalidValue;
 
 /// Whose time decides about leases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,28 @@ pub struct Touch {
 }
 
 impl Entry {
+    /// Can every store keep it? Callers make sure of it; stores call this before they write, so that none
+    /// of them turns a number into something else in silence.
+    ///
+    /// # Errors
+    /// [`InvalidValue`] for a value or a progress that JSON cannot express.
+    pub fn check(&self) -> Result<(), InvalidValue> {
+        match self {
+            Self::Create { snapshot, .. } | Self::Save { snapshot, .. } => {
+                snapshot.value.as_ref().map_or(Ok(()), |value| value.check())
+            }
+            Self::Touch(touch) => touch.progress.as_ref().map_or(Ok(()), |progress| {
+                let mut numbers = [Some(progress.done), progress.total].into_iter().flatten();
+                match numbers.find(|number| !number.is_finite()) {
+                    Some(number) => {
+                        Err(InvalidValue::new(format!("a progress of {number} has no JSON form")))
+                    }
+                    None => Ok(()),
+                }
+            }),
+        }
+    }
+
     /// The task that it concerns.
     #[must_use]
     pub const fn task_id(&self) -> &TaskId {
