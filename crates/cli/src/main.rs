@@ -1,0 +1,4 @@
+//! The `chongming-task` program.
+#![forbid(unsafe_code)]
+
+fn main() {}
