@@ -1,4 +1,8 @@
 //! The `chongming-task` program.
 #![forbid(unsafe_code)]
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    chongming_task::main()
+}

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
 use super::color::{ColorChoice, ColorEnvironment};
+use super::table::Table;
 use crate::error::CliError;
 
 /// Where a command writes.
@@ -54,6 +55,12 @@ impl Console {
     /// Writes several lines to stdout.
     pub fn lines(&mut self, lines: &[String]) -> Result<(), CliError> {
         lines.iter().try_for_each(|line| self.line(line))
+    }
+
+    /// Writes a table to stdout, fit to the terminal if it is one.
+    pub fn table<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CliError> {
+        let lines = table.lines(self.table_width(), self.out_color);
+        self.lines(&lines)
     }
 
     /// Makes all that was written visible to the reader.
