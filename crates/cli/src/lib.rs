@@ -12,6 +12,7 @@ pub mod manifest;
 pub mod nearest;
 mod open_store;
 pub mod output;
+pub mod views;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;

@@ -3,6 +3,7 @@
 pub mod color;
 pub mod console;
 pub mod escape;
+pub mod fields;
 pub mod json;
 pub mod live;
 pub mod progress;
