@@ -1,5 +1,6 @@
 //! Why a task is where it is: the exact limit, and who occupies it (spec 8).
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::id::TaskId;
@@ -49,6 +50,37 @@ pub enum Explanation {
     Write,
     /// It waits for nothing.
     Nothing(Status),
+}
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let held = |f: &mut fmt::Formatter<'_>, occupants: &[TaskId]| {
+            occupants.iter().enumerate().try_for_each(|(i, id)| {
+                write!(f, "{}{id}", if i == 0 { ", held by " } else { ", " })
+            })
+        };
+        match self {
+            Self::Slots { max_parallel, occupants } => {
+                write!(f, "waits for a slot: all {max_parallel} (max_parallel) are in use")?;
+                held(f, occupants)
+            }
+            Self::Bucket { bucket, limit, occupants } => {
+                write!(
+                    f,
+                    "waits for bucket {bucket}: its {limit} (max_parallel_per_bucket) are in use"
+                )?;
+                held(f, occupants)
+            }
+            Self::Resource { name, permits, occupants } => {
+                write!(f, "waits for resource {name:?}: its {permits} permits are in use")?;
+                held(f, occupants)
+            }
+            Self::Retry { due_in } => write!(f, "waits for its next attempt, due in {due_in:?}"),
+            Self::Upstream => f.write_str("waits for its upstream"),
+            Self::Write => f.write_str("waits until its start is written to the store"),
+            Self::Nothing(status) => write!(f, "waits for nothing: it is {status}"),
+        }
+    }
 }
 
 /// At most this many occupants are named.

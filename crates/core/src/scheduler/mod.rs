@@ -193,6 +193,18 @@ impl<P> Scheduler<P> {
         self.settled(key, version, now, out);
     }
 
+    /// Takes a task back that was never accepted, as if it had not been submitted. Follow with
+    /// [`dispatch`](Self::dispatch).
+    pub fn withdraw(&mut self, key: TaskKey) -> Option<(TaskSnapshot, P)> {
+        self.leave(key);
+        let task = self.tasks.remove(key)?;
+        if let Some(due) = task.due {
+            self.timers.remove(&(due, key));
+        }
+        self.ids.remove(&task.snapshot.id);
+        Some((task.snapshot, task.payload))
+    }
+
     /// The key of a task that is here.
     #[must_use]
     pub fn key(&self, id: &TaskId) -> Option<TaskKey> {
