@@ -236,14 +236,19 @@ impl Engine {
             core.writer_waits = false;
             self.writer.notify_one();
         }
-        if core.due().is_some_and(|due| core.ticker_until.is_none_or(|until| due < until)) {
-            core.ticker_until = Some(Duration::ZERO);
-            self.ticker.notify_one();
-        }
+        self.wake_ticker(core);
         if core.emptied_waits > 0 && core.scheduler.is_empty() {
             self.emptied.notify_all();
         }
         std::mem::take(&mut core.launches)
+    }
+
+    /// Wakes the ticker when something is due before it would wake by itself.
+    pub(super) fn wake_ticker(&self, core: &mut Core) {
+        if core.due().is_some_and(|due| core.ticker_until.is_none_or(|until| due < until)) {
+            core.ticker_until = Some(Duration::ZERO);
+            self.ticker.notify_one();
+        }
     }
 
     fn act(self: &Arc<Self>, core: &mut Core, action: Action<Payload>, now: Moment) {

@@ -58,8 +58,8 @@ struct Pending {
     queued: bool,
     /// The version that a write under way takes along.
     in_flight: Option<u64>,
-    /// The version of a write whose outcome is unknown.
-    uncertain: Option<u64>,
+    /// Some write of its rows failed without telling how much of it was stored.
+    uncertain: bool,
     /// Its last state, once the scheduler has forgotten it.
     left: Option<Box<TaskSnapshot>>,
 }
@@ -76,8 +76,8 @@ pub(super) struct Batch {
 pub(super) struct Part {
     pub(super) key: TaskKey,
     pub(super) version: Option<u64>,
-    /// The version of an earlier write of this task whose outcome is unknown.
-    pub(super) uncertain: Option<u64>,
+    /// An earlier write of these rows may have been stored.
+    pub(super) uncertain: bool,
 }
 
 /// How the store answered one entry, as far as the writer could find out.
@@ -153,7 +153,7 @@ impl Journal {
                 touched: false,
                 queued: false,
                 in_flight: None,
-                uncertain: None,
+                uncertain: false,
                 left: None,
             },
         );
@@ -286,7 +286,7 @@ impl Journal {
                 }
             };
             pending.stored = Stored::Version(stored);
-            pending.uncertain = None;
+            pending.uncertain = false;
             outcomes.push(Outcome::Stored(part.key, stored));
             self.go_on(part.key);
         }
@@ -307,13 +307,13 @@ impl Journal {
         let retry_at = now.saturating_add(delay);
         self.down = Some(Down { error: error.to_owned(), retry_at, delay });
         for (part, entry) in batch.parts.into_iter().zip(batch.entries) {
-            let Some(version) = part.version else {
+            if part.version.is_none() {
                 self.touch(part.key, now);
                 continue;
-            };
+            }
             let Some(pending) = self.pending.get_mut(&part.key) else { continue };
             pending.in_flight = None;
-            pending.uncertain = Some(version);
+            pending.uncertain = true;
             pending.rows.splice(0..0, entry.into_rows());
             self.go_on(part.key);
         }
@@ -444,7 +444,7 @@ impl Pending {
 
 impl Batch {
     fn touch(&mut self, key: TaskKey, state: &TaskSnapshot) {
-        self.parts.push(Part { key, version: None, uncertain: None });
+        self.parts.push(Part { key, version: None, uncertain: false });
         self.entries.push(Entry::Touch(Touch {
             task_id: state.id.clone(),
             progress: state.progress.clone(),

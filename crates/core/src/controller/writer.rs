@@ -6,7 +6,6 @@ use crate::controller::engine::{Core, Engine};
 use crate::controller::journal::{Batch, Outcome, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
 use crate::scheduler::TaskKey;
-use crate::status::Status;
 use crate::store::{Entry, EntryError};
 use crate::time::Moment;
 
@@ -17,6 +16,7 @@ impl Engine {
             let now = self.clock.monotonic();
             let Core { journal, scheduler, .. } = &mut *core;
             let batch = journal.take(now, |key| scheduler.snapshot(key));
+            self.wake_ticker(&mut core);
             drop(core);
             if batch.entries.is_empty() {
                 continue;
@@ -55,35 +55,29 @@ impl Engine {
 
     /// A refusal may only mean that an earlier write, whose outcome is unknown, was stored after all.
     fn verdicts(&self, batch: &Batch, results: Vec<Result<(), EntryError>>) -> Vec<Verdict> {
-        let parts = batch.parts.iter().zip(&batch.entries);
-        let verdict = |((part, entry), result): (_, Result<(), EntryError>)| {
-            let part: &crate::controller::journal::Part = part;
-            match result {
+        let mut verdicts = Vec::with_capacity(results.len());
+        for ((part, entry), result) in batch.parts.iter().zip(&batch.entries).zip(results) {
+            verdicts.push(match result {
                 Ok(()) => Verdict::Stored,
-                Err(error) => match part.uncertain.filter(|at| self.is_ours(entry, *at)) {
-                    Some(version) => Verdict::StoredBefore(version),
-                    None => Verdict::Refused(error),
-                },
-            }
-        };
-        parts.zip(results).map(verdict).collect()
+                Err(error) if part.uncertain => {
+                    self.own_write(entry).map_or(Verdict::Refused(error), Verdict::StoredBefore)
+                }
+                Err(error) => Verdict::Refused(error),
+            });
+        }
+        verdicts
     }
 
-    /// Is what the store has of this task our own write of this version?
-    fn is_ours(&self, entry: &Entry, version: u64) -> bool {
+    /// The stored version of a task, if it is one of those that this entry would write, by us.
+    fn own_write(&self, entry: &Entry) -> Option<u64> {
         let (Entry::Create { transitions, .. } | Entry::Save { transitions, .. }) = entry else {
-            return false;
+            return None;
         };
-        let written: Option<Status> =
-            transitions.iter().find(|row| row.version == version).map(|row| row.to);
-        match self.store.get(entry.task_id()) {
-            Ok(Some(stored)) => {
-                stored.status_version() == version
-                    && stored.supervisor.as_ref() == Some(self.incarnation())
-                    && Some(stored.status()) == written
-            }
-            Ok(None) | Err(_) => false,
-        }
+        let stored = self.store.get(entry.task_id()).ok()??;
+        let version = stored.status_version();
+        let row = transitions.iter().find(|row| row.version == version)?;
+        let is_ours = stored.supervisor.as_ref() == Some(self.incarnation());
+        (is_ours && stored.status() == row.to).then_some(version)
     }
 }
 
