@@ -6,7 +6,7 @@
 //! the same object ring each other.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use chongming_core::IncarnationId;
@@ -14,9 +14,9 @@ use chongming_core::store::Doorbell;
 
 /// The bells of one store.
 pub(crate) struct Doorbells {
-    /// Identity of the database, the same for all processes; 0 for one in memory.
+    /// The database file; `None` for one in memory.
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "names the sockets on Linux"))]
-    database: u64,
+    file: Option<PathBuf>,
     here: Mutex<HashMap<IncarnationId, Bells>>,
 }
 
@@ -29,7 +29,7 @@ struct Bells {
 
 impl Doorbells {
     pub(crate) fn new(path: Option<&Path>) -> Self {
-        Self { database: path.map_or(0, identity), here: Mutex::default() }
+        Self { file: path.map(Path::to_owned), here: Mutex::default() }
     }
 
     fn here(&self) -> MutexGuard<'_, HashMap<IncarnationId, Bells>> {
@@ -42,7 +42,8 @@ impl Doorbells {
         match bells {
             Some(bells) => bells.iter().for_each(|bell| bell()),
             #[cfg(target_os = "linux")]
-            None if self.database != 0 => socket::ring(self.database, holder),
+            None => self.file.iter().for_each(|file| socket::ring(file, holder)),
+            #[cfg(not(target_os = "linux"))]
             None => {}
         }
     }
@@ -51,8 +52,10 @@ impl Doorbells {
         let mut here = self.here();
         let bells = here.entry(holder.clone()).or_default();
         #[cfg(target_os = "linux")]
-        if bells._listener.is_none() && self.database != 0 {
-            bells._listener = socket::Listener::start(self.database, holder, bell.clone());
+        if bells._listener.is_none()
+            && let Some(file) = &self.file
+        {
+            bells._listener = socket::Listener::start(file, holder, bell.clone());
         }
         bells.bells.push(bell);
     }
@@ -64,29 +67,14 @@ impl Doorbells {
     }
 }
 
-/// FNV-1a: the same in every build of the program, unlike the standard library's hashes.
-fn hash(parts: &[&[u8]]) -> u64 {
-    let bytes = parts.iter().flat_map(|part| part.iter());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-/// The file itself where the platform can tell, so that links and mounts do not matter.
-fn identity(path: &Path) -> u64 {
-    #[cfg(unix)]
-    if let Ok(metadata) = std::fs::metadata(path) {
-        use std::os::unix::fs::MetadataExt;
-        return hash(&[&metadata.dev().to_be_bytes(), &metadata.ino().to_be_bytes()]);
-    }
-    hash(&[path.as_os_str().as_encoded_bytes()])
-}
-
 #[cfg(target_os = "linux")]
 mod socket {
+    use std::fs;
     use std::io;
     use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
+    use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::thread;
@@ -94,17 +82,27 @@ mod socket {
     use chongming_core::IncarnationId;
     use chongming_core::store::Doorbell;
 
-    fn address(database: u64, holder: &IncarnationId) -> io::Result<SocketAddr> {
-        let holder = super::hash(&[holder.as_str().as_bytes()]);
-        SocketAddr::from_abstract_name(format!("chongming-task/{database:016x}/{holder:016x}"))
+    /// The same in every process, whatever path leads to the file.
+    fn address(file: &Path, holder: &IncarnationId) -> io::Result<SocketAddr> {
+        let (file, holder) = (fs::metadata(file)?, hash(holder.as_str()));
+        let name = format!("chongming-task/{:x}-{:x}/{holder:016x}", file.dev(), file.ino());
+        SocketAddr::from_abstract_name(name)
+    }
+
+    /// FNV-1a, because names of sockets are short: the same in every build of the program, unlike the
+    /// standard library's hashes.
+    fn hash(text: &str) -> u64 {
+        text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        })
     }
 
     /// Rings whoever listens for the holder, in any process.
-    pub(super) fn ring(database: u64, holder: &IncarnationId) {
+    pub(super) fn ring(file: &Path, holder: &IncarnationId) {
         let send = || -> io::Result<()> {
             let socket = UnixDatagram::unbound()?;
             socket.set_nonblocking(true)?;
-            socket.send_to_addr(&[1], &address(database, holder)?).map(drop)
+            socket.send_to_addr(&[1], &address(file, holder)?).map(drop)
         };
         let _ = send(); // nobody listens, or its queue is full and it wakes anyway
     }
@@ -117,8 +115,8 @@ mod socket {
     }
 
     impl Listener {
-        pub(super) fn start(database: u64, holder: &IncarnationId, bell: Doorbell) -> Option<Self> {
-            let address = address(database, holder).ok()?;
+        pub(super) fn start(file: &Path, holder: &IncarnationId, bell: Doorbell) -> Option<Self> {
+            let address = address(file, holder).ok()?;
             let socket = UnixDatagram::bind_addr(&address).ok()?;
             let stopped = Arc::new(AtomicBool::new(false));
             let stop = Arc::clone(&stopped);

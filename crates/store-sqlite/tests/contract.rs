@@ -1,4 +1,5 @@
 //! The contract, on files and in memory.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;
 
