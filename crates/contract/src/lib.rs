@@ -1,0 +1,53 @@
+//! What every store of chongming-task must do, clause by clause, as tests that any store can run.
+//!
+//! An author says how to get fresh data and connections to it, and gets one `#[test]` for each clause:
+//!
+//! ```
+//! use std::sync::Arc;
+//! use chongming_contract::{Data, Fixture};
+//! use chongming_core::InMemoryStore;
+//! use chongming_core::store::TaskStore;
+//!
+//! struct InMemory;
+//!
+//! struct Fresh(Arc<InMemoryStore>);
+//!
+//! impl Fixture for InMemory {
+//!     fn fresh(&self) -> Box<dyn Data> {
+//!         Box::new(Fresh(Arc::new(InMemoryStore::new())))
+//!     }
+//! }
+//!
+//! impl Data for Fresh {
+//!     fn connect(&self) -> Arc<dyn TaskStore> {
+//!         self.0.clone()
+//!     }
+//!     fn outlives_close(&self) -> bool {
+//!         false
+//!     }
+//! }
+//!
+//! mod in_memory {
+//!     use super::*;
+//!     chongming_contract::contract_tests!(InMemory);
+//! }
+//!
+//! // The same without a test framework:
+//! let report = chongming_contract::run(&InMemory);
+//! assert!(report.passed(), "{report}");
+//! ```
+//!
+//! [`CLAUSES`] lists them all. No case sleeps: where time matters it is an argument.
+#![forbid(unsafe_code)]
+
+mod breach;
+mod cases;
+mod clauses;
+mod fixture;
+mod report;
+mod sample;
+
+pub use breach::Breach;
+pub use clauses::{CLAUSES, Clause};
+pub use fixture::{Data, Fixture};
+pub use report::{Report, Verdict, assert_clause, run};

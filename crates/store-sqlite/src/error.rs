@@ -1,0 +1,109 @@
+//! Every driver error becomes a store error here, by what the caller can do about it.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use chongming_core::store::{StoreError, StoreErrorKind};
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+
+/// What a message about a database names.
+#[derive(Clone, Debug)]
+pub(crate) struct Subject {
+    /// The database, as a person knows it.
+    pub(crate) name: String,
+    /// How long locks are waited for.
+    pub(crate) lock_wait: Duration,
+}
+
+impl Subject {
+    /// The driver's error, of this operation, for the caller.
+    pub(crate) fn error(&self, operation: &'static str, error: rusqlite::Error) -> StoreError {
+        let (kind, advice) = match &error {
+            rusqlite::Error::SqliteFailure(cause, _)
+            | rusqlite::Error::SqlInputError { error: cause, .. } => classify(*cause),
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::Utf8Error(..) => {
+                (StoreErrorKind::Corrupt, "holds a row that this version cannot read")
+            }
+            rusqlite::Error::ToSqlConversionFailure(_) | rusqlite::Error::NulError(_) => {
+                (StoreErrorKind::Invalid, "cannot hold this value")
+            }
+            // The rest says that statements and schema do not fit each other.
+            _ => (StoreErrorKind::Corrupt, "does not have the tables that it should have"),
+        };
+        let message = if kind == StoreErrorKind::Unavailable && is_busy(&error) {
+            format!(
+                "the database {} stayed locked by another program for {:?}; try again, or find out what \
+                 holds it",
+                self.name, self.lock_wait
+            )
+        } else {
+            format!("the database {} {advice}: {}", self.name, Shown(&error))
+        };
+        StoreError::new(kind, operation, message).caused_by(error)
+    }
+
+    /// An error that the driver knows nothing of.
+    pub(crate) fn refuse(
+        &self,
+        kind: StoreErrorKind,
+        operation: &'static str,
+        what: impl Display,
+    ) -> StoreError {
+        StoreError::new(kind, operation, format!("the database {} {what}", self.name))
+    }
+}
+
+fn classify(cause: ffi::Error) -> (StoreErrorKind, &'static str) {
+    match cause.code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            (StoreErrorKind::Unavailable, "is locked")
+        }
+        ErrorCode::DiskFull => (StoreErrorKind::Full, "has no room left; free some space"),
+        ErrorCode::ReadOnly => (
+            StoreErrorKind::Denied,
+            "cannot be written; check the rights of the file and its folder",
+        ),
+        ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
+            (StoreErrorKind::Denied, "may not be used with these rights")
+        }
+        ErrorCode::CannotOpen => (
+            StoreErrorKind::Denied,
+            "cannot be opened; check the rights of the file and its folder",
+        ),
+        ErrorCode::DatabaseCorrupt => {
+            (StoreErrorKind::Corrupt, "is damaged; restore it from a backup")
+        }
+        ErrorCode::NotADatabase => (StoreErrorKind::Foreign, "is no SQLite database"),
+        ErrorCode::SystemIoFailure => {
+            (StoreErrorKind::Unavailable, "could not be read or written; check the disk")
+        }
+        ErrorCode::OutOfMemory
+        | ErrorCode::OperationAborted
+        | ErrorCode::OperationInterrupted
+        | ErrorCode::FileLockingProtocolFailed => (StoreErrorKind::Unavailable, "did not answer"),
+        ErrorCode::TooBig => (StoreErrorKind::Invalid, "cannot hold something this large"),
+        // The rest says that statements and schema do not fit each other.
+        _ => (StoreErrorKind::Corrupt, "does not have the tables that it should have"),
+    }
+}
+
+/// Is another connection in the way?
+pub(crate) fn is_busy(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
+}
+
+/// The driver's text, without the statement that it may quote.
+struct Shown<'a>(&'a rusqlite::Error);
+
+impl Display for Shown<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            rusqlite::Error::SqlInputError { msg, .. } => f.write_str(msg),
+            other => other.fmt(f),
+        }
+    }
+}
