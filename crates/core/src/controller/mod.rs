@@ -222,6 +222,10 @@ impl Controller {
                 Err(error) => Err(error),
             }
         };
+        // They are written in order, so the last one is waited for first: one wake instead of many.
+        if let Some(Ok((last, _))) = taken.last() {
+            let _ = last.completion.wait_accepted();
+        }
         taken.into_iter().map(finish).collect()
     }
 
