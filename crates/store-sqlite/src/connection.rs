@@ -126,3 +126,14 @@ pub(crate) fn immediately<T>(
         done
     })
 }
+
+/// Does `work` on one state of the database, however often it asks.
+pub(crate) fn consistently<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.prepare_cached("BEGIN")?.raw_execute()?;
+    let done = work(connection);
+    let ended = connection.prepare_cached("ROLLBACK")?.raw_execute();
+    done.and_then(|done| ended.map(|_| done))
+}
