@@ -13,13 +13,17 @@
 mod artifacts;
 mod blake2b;
 mod bucket;
+mod control;
+mod controller;
 mod executor;
 mod failure;
 mod id;
 pub mod machine;
 mod memory_store;
 mod ownership;
+mod recovery;
 mod retry;
+pub mod scheduler;
 mod snapshot;
 mod status;
 pub mod store;
@@ -36,15 +40,23 @@ pub use artifacts::{AttemptFiles, attempt_files, task_dir};
 pub use bucket::{
     BucketSet, DEFAULT_NUM_BUCKETS, InvalidBucketSet, MAX_NUM_BUCKETS, bucket_of, buckets_for_node,
 };
+pub use control::{Answer, ControlClient, ControlRefusal, Sent};
+pub use controller::{
+    CloseMode, Closed, ConfigurationError, ControlError, Controller, ControllerBuilder,
+    NotAdoptable, Outcome, PersistFailure, Stats, Submit, SubmitError, TaskRun, WaitTimedOut,
+    resolve_num_buckets, run_task,
+};
 pub use executor::{
-    Abilities, AttemptEnd, AttemptSink, Carrier, Executor, Launch, Report, Signal, Target,
-    UnsupportedTarget,
+    Abilities, AttemptEnd, AttemptSink, Carrier, Executor, InlineExecutor, Launch, Report, Signal,
+    Target, ThreadExecutor, UnsupportedTarget,
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
 pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
+pub use recovery::{ReconcileOutcome, Reconciled, reconcile};
 pub use retry::{Backoff, MAX_DELAY, RetryPolicy};
+pub use scheduler::{Explanation, Limits};
 pub use snapshot::{Progress, TaskSnapshot};
 pub use status::{Group, Status, StatusSet, UnknownStatus};
 pub use task::{

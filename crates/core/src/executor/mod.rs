@@ -3,10 +3,16 @@
 //! An executor knows no status and no store. It is given one attempt at a time, reports what happens to
 //! it, and obeys signals. The scheduler draws the conclusions.
 
+mod inline;
+mod thread;
+
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
+
+pub use inline::InlineExecutor;
+pub use thread::ThreadExecutor;
 
 use crate::artifacts::AttemptFiles;
 use crate::failure::Failure;

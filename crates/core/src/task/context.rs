@@ -23,7 +23,7 @@ use crate::value::{FromValue, Value};
 pub type Upstream = Arc<BTreeMap<Text, Value>>;
 
 /// Signs of life closer together than this are reported as one.
-pub const ACTIVITY_RESOLUTION: Duration = Duration::from_millis(20);
+pub const ACTIVITY_RESOLUTION: Duration = Duration::from_millis(50);
 
 /// Severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,0 +1,66 @@
+//! The command line as it is written: global options, shared groups of options, and how it is read.
+//!
+//! A command's own options stand in its file under `commands/`; the doc comment of their struct is
+//! the help text.
+
+pub mod control;
+pub mod global;
+pub mod running;
+pub mod values;
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind as ClapErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser};
+
+use crate::commands::Command;
+use crate::database::redact;
+use crate::output::escape::visible_lines;
+use global::GlobalArgs;
+
+/// Runs tasks, keeps the truth about them, and lets you see and control them from anywhere.
+#[derive(Debug, Parser)]
+#[command(
+    name = "chongming-task",
+    version,
+    after_help = "Exit codes: 0 done; 1 the command itself failed; \
+                  3 the command worked, but the task that it ran or asked about did not succeed."
+)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// A command line that names nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Help or version was asked for: this is the answer, for stdout.
+    Answer(String),
+    /// It is wrong: this says how, for stderr.
+    BadUsage(String),
+}
+
+/// Reads a command line, the program's name first.
+pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
+    let matches = Cli::command().try_get_matches_from(args);
+    let cli = matches.and_then(|matches| {
+        let mut cli = Cli::from_arg_matches(&matches)?;
+        cli.global.settle_verbosity(&matches);
+        Ok(cli)
+    });
+    cli.map_err(|error| {
+        // Plain text: a wrong value is repeated in it, and colours could not be told from its own.
+        let text = error.render().to_string();
+        match error.kind() {
+            ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => Stop::Answer(text),
+            _ => Stop::BadUsage(visible_lines(&redact(&text)).into_owned()),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! What `run` and `pipeline` have in common.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values;
+use crate::duration;
+use crate::error::CliError;
+
+/// Where tasks are defined.
+#[derive(Clone, Debug, Args)]
+pub struct ModuleArgs {
+    /// The task module: a TOML manifest, or a program built with the chongming-task library
+    #[arg(long = "tasks", value_name = "MODULE")]
+    pub module: Option<PathBuf>,
+}
+
+impl ModuleArgs {
+    /// The module, for a program that has no tasks of its own.
+    pub fn require(&self) -> Result<&PathBuf, CliError> {
+        self.module.as_ref().ok_or_else(|| {
+            CliError::usage("no task module is named")
+                .hint("add --tasks FILE, a TOML manifest or a program built with the library")
+        })
+    }
+}
+
+/// How a task or pipeline is run.
+#[derive(Clone, Debug, Args)]
+pub struct RunningArgs {
+    /// A name for people
+    #[arg(long, value_name = "TEXT", value_parser = values::text)]
+    pub label: Option<String>,
+
+    /// What the bucket is computed from
+    #[arg(long, value_name = "KEY", value_parser = values::text)]
+    pub bucket_key: Option<String>,
+
+    /// Higher goes first
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub priority: Option<i32>,
+
+    /// One more tag; may be repeated
+    #[arg(long = "tag", value_name = "TAG", value_parser = values::text)]
+    pub tags: Vec<String>,
+
+    /// The folder for logs and artifacts [default: beside the database]
+    #[arg(long, value_name = "DIR")]
+    pub artifacts: Option<PathBuf>,
+
+    /// How long a stop may take before it becomes a kill [default: the task's own, else 10s]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration::parse)]
+    pub grace: Option<Duration>,
+
+    /// How long this process may be silent before its tasks count as lost
+    #[arg(
+        long,
+        value_name = "DURATION", allow_hyphen_values = true,
+        default_value = "30s",
+        value_parser = values::positive_duration
+    )]
+    pub lease_ttl: Duration,
+}

@@ -1,0 +1,161 @@
+//! Command lines as people and scripts write them.
+
+use std::time::Duration;
+
+use clap::CommandFactory;
+
+use super::global::{Settings, Verbosity};
+use super::*;
+use crate::error::CliError;
+
+fn cli(line: &str) -> Result<Cli, Stop> {
+    let words = std::iter::once("chongming-task").chain(line.split_whitespace());
+    parse(words.map(OsString::from))
+}
+
+fn settings(line: &str) -> Result<Settings, CliError> {
+    cli(line).unwrap().global.settle()
+}
+
+#[test]
+fn the_definitions_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn every_command_of_the_product_is_there() {
+    let lines = [
+        "run --tasks m.toml sync --arg tenant=A --arg x= --args-json {} --id i --label l --bucket-key k \
+         --priority -3 --tag a --tag b --artifacts d --grace 1s --lease-ttl 2s",
+        "pipeline --tasks m.toml nightly --id r --args-json {} --grace 0s",
+        "tasks --tasks m.toml",
+        "ps --all --mine --status queued,running --status lost --bucket 0-3 --tag t --name n --limit 0 --watch",
+        "ps --watch=500ms",
+        "status id",
+        "history id",
+        "logs id -f --attempt 2",
+        "stop a b --reason why --wait 10s",
+        "pause a --reason why --wait 10s",
+        "resume a --reason why --wait 10s",
+        "cancel a --reason why --wait 10s",
+        "wait a b --timeout 1m",
+        "explain id",
+        "stats",
+        "buckets",
+        "nodes",
+        "doctor --stale 1h",
+        "reconcile --dry-run --reason why",
+        "prune --older-than 30d --dry-run",
+        "completions bash",
+    ];
+    for line in lines {
+        assert!(cli(line).is_ok(), "{line}: {:?}", cli(line));
+    }
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        assert!(lines.iter().any(|line| line.starts_with(name)), "{name} is in no test");
+    }
+}
+
+#[test]
+fn values_are_read_as_meant() {
+    let Command::Run(run) = cli("run sync --arg a=b=c --priority -3").unwrap().command else {
+        panic!("run")
+    };
+    assert_eq!(run.args, [("a".to_owned(), "b=c".to_owned())]);
+    assert_eq!((run.running.priority, run.running.grace), (Some(-3), None));
+    assert_eq!(run.running.lease_ttl, Duration::from_secs(30));
+    assert!(run.module.require().is_err());
+
+    let Command::Ps(ps) = cli("ps --status queued,lost --watch --limit 5").unwrap().command else {
+        panic!("ps")
+    };
+    assert_eq!(ps.statuses.len(), 2);
+    assert_eq!((ps.watch, ps.limit), (Some(Duration::from_secs(1)), 5));
+}
+
+#[test]
+fn global_options_stand_anywhere() {
+    for line in
+        ["--json --db x.db -v ps", "ps --json --db x.db -v", "--json ps -v --json --db x.db"]
+    {
+        let settings = settings(line).unwrap();
+        assert!(settings.json, "{line}");
+        assert_eq!(settings.database.to_string(), "x.db", "{line}");
+        assert_eq!(settings.verbosity, Verbosity::Verbose, "{line}");
+    }
+    let verbosity = |line| settings(line).unwrap().verbosity;
+    assert_eq!(verbosity("ps"), Verbosity::Normal);
+    assert_eq!(verbosity("ps -q"), Verbosity::Quiet);
+    assert_eq!(verbosity("ps -q -v"), Verbosity::Quiet);
+    assert_eq!(verbosity("ps -vvvv"), Verbosity::Debug);
+}
+
+#[test]
+fn bad_usage_names_the_option_and_the_value() {
+    for (line, words) in [
+        ("pss", &["pss", "ps"][..]),
+        ("ps --statsu x", &["--statsu", "--status"]),
+        ("ps --status runing", &["runing", "'running'"]),
+        ("run", &["NAME"]),
+        ("run x --arg y", &["--arg", "NAME=VALUE"]),
+        ("run x --grace 5", &["--grace", "`5`"]),
+        ("run x --lease-ttl 0s", &["--lease-ttl", "longer than zero"]),
+        ("wait", &["ID"]),
+        ("wait x --timeout 5w", &["--timeout", "5w"]),
+        ("stop x --wait -1s", &["--wait"]),
+        ("prune", &["--older-than"]),
+        ("doctor --stale soon", &["--stale", "soon"]),
+        ("ps --watch=x", &["--watch", "`x`"]),
+        ("ps --limit -1", &["-1"]),
+        ("logs x --attempt 0", &["--attempt"]),
+        ("--num-buckets 0 ps", &["--num-buckets"]),
+        ("--num-buckets 99999999999 ps", &["--num-buckets"]),
+        ("--owned-buckets 5-3 ps", &["--owned-buckets", "5-3"]),
+        ("--owned-buckets -1 ps", &["--owned-buckets", "-1"]),
+        ("--owned-buckets= ps", &["--owned-buckets"]),
+        ("--color sometimes ps", &["--color", "sometimes", "never"]),
+    ] {
+        let Err(Stop::BadUsage(text)) = cli(line) else { panic!("{line} was taken") };
+        for word in words {
+            assert!(text.contains(word), "{line}: wanted {word}: {text}");
+        }
+    }
+    let long = format!("status {}", "x".repeat(256));
+    assert!(matches!(cli(&long), Err(Stop::BadUsage(text)) if text.contains("256 bytes")));
+}
+
+#[test]
+fn buckets_that_do_not_exist_are_found_before_all_else() {
+    for command in ["ps", "stats", "tasks", "completions bash", "status x"] {
+        for (options, word) in [
+            ("--owned-buckets 64", "64 buckets"),
+            ("--owned-buckets 0-64", "64 buckets"),
+            ("--num-buckets 8 --owned-buckets 8", "8 buckets"),
+        ] {
+            let error = settings(&format!("{options} {command}")).unwrap_err();
+            assert!(error.message().contains("--owned-buckets"), "{error}");
+            assert!(error.message().contains(word), "{error}");
+        }
+    }
+    assert!(settings("--owned-buckets 0-63 ps").is_ok());
+    assert!(settings("--num-buckets 65 --owned-buckets 64 ps").is_ok());
+    let none = settings("ps --mine").unwrap();
+    assert!(none.require_owned_buckets("--mine").unwrap_err().message().contains("--mine"));
+}
+
+#[test]
+fn help_and_version_are_answers() {
+    for line in ["--help", "ps --help", "-h", "help stop", "--version"] {
+        assert!(matches!(cli(line), Err(Stop::Answer(_))), "{line}");
+    }
+    assert!(matches!(cli(""), Err(Stop::BadUsage(_))));
+}
+
+#[test]
+fn what_is_repeated_in_messages_is_harmless() {
+    let Err(Stop::BadUsage(text)) = parse(["x", "\x1b[31m"].map(OsString::from)) else { panic!() };
+    assert!(!text.contains('\x1b'), "{text}");
+    let Err(Stop::BadUsage(text)) = cli("postgresql://me:secret@host/db ps") else { panic!() };
+    assert!(!text.contains("secret"), "{text}");
+}

@@ -1,0 +1,58 @@
+//! How the values of options are read; what is wrong is told together with the option's name.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use chongming_core::{InvalidText, MAX_NUM_BUCKETS, Status, TaskId, check_name, check_text};
+use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{RangedU64ValueParser, ValueParser};
+
+use crate::duration;
+
+/// A task's id.
+pub fn task_id(text: &str) -> Result<TaskId, InvalidText> {
+    TaskId::new(text)
+}
+
+/// The name of a task, pipeline or owner.
+pub fn name(text: &str) -> Result<String, InvalidText> {
+    check_name("the name", text).map(|()| text.to_owned())
+}
+
+/// A label, tag or bucket key: whatever a store can keep.
+pub fn text(text: &str) -> Result<String, InvalidText> {
+    check_text("the text", text).map(|()| text.to_owned())
+}
+
+/// A duration above zero.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(duration) if duration.is_zero() => Err("it must be longer than zero".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A number of buckets.
+pub fn num_buckets() -> impl TypedValueParser<Value = NonZeroU32> {
+    RangedU64ValueParser::<u32>::new()
+        .range(1..=u64::from(MAX_NUM_BUCKETS))
+        .try_map(NonZeroU32::try_from)
+}
+
+/// One of the fifteen states.
+pub fn status() -> impl TypedValueParser<Value = Status> {
+    PossibleValuesParser::new(Status::ALL.map(Status::as_str))
+        .try_map(|word| word.parse::<Status>())
+}
+
+/// A switch that a variable of the environment can turn on: `1`, `true`, `yes`, `on`, or off by
+/// their opposites or an empty text.
+pub fn switch() -> ValueParser {
+    ValueParser::new(|text: &str| match text {
+        "" => Ok(false),
+        _ => BoolishValueParser::new()
+            .parse_ref(&clap::Command::new(""), None, text.as_ref())
+            .map_err(|_| "write 1 or 0, true or false, yes or no, on or off"),
+    })
+}

@@ -1,0 +1,188 @@
+//! The arguments of a run: what `--arg` and `--args-json` give, held against what the task takes.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use chongming_core::Value;
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use crate::error::CliError;
+
+/// The value of each parameter, by name.
+pub type Arguments = BTreeMap<String, Value>;
+
+/// What a task says about one of its parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The value when none is given; without one, a value must be given.
+    pub default: Option<&'a Value>,
+}
+
+/// Splits `name=value` at its first `=`.
+pub fn parse_pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("write it as NAME=VALUE".to_owned()),
+    }
+}
+
+/// Reads the object of `--args-json`. A name that stands in it twice is an error: JSON readers
+/// differ in which one they take.
+pub fn parse_json(text: &str) -> Result<Vec<(String, Value)>, CliError> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let pairs = reader.deserialize_map(Pairs).and_then(|pairs| reader.end().map(|()| pairs));
+    pairs.map_err(|error| {
+        CliError::usage(format!("--args-json is not a JSON object: {error}"))
+            .hint("write it as --args-json '{\"name\": \"value\"}'")
+    })
+}
+
+/// Reads an object as the pairs that it was written as.
+struct Pairs;
+
+impl<'de> Visitor<'de> for Pairs {
+    type Value = Vec<(String, Value)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut pairs = Vec::new();
+        while let Some(pair) = map.next_entry()? {
+            pairs.push(pair);
+        }
+        Ok(pairs)
+    }
+}
+
+/// Gives every parameter of `task` its value: one that was given, or its default.
+pub fn resolve<'a>(
+    task: &str,
+    accepted: impl IntoIterator<Item = Accepted<'a>>,
+    given: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Arguments, CliError> {
+    let accepted: Vec<Accepted<'a>> = accepted.into_iter().collect();
+    let mut arguments = Arguments::new();
+    for (name, value) in given {
+        if !accepted.iter().any(|param| param.name == name) {
+            return Err(CliError::usage(format!("task `{task}` has no parameter `{name}`"))
+                .hint_nearest(&name, "parameters", accepted.iter().map(|param| param.name)));
+        }
+        if arguments.contains_key(&name) {
+            return Err(CliError::usage(format!("argument `{name}` is given twice"))
+                .hint("give each argument once, by --arg or in --args-json"));
+        }
+        arguments.insert(name, value);
+    }
+    let mut missing = Vec::new();
+    for param in accepted {
+        match param.default {
+            _ if arguments.contains_key(param.name) => {}
+            Some(default) => {
+                arguments.insert(param.name.to_owned(), default.clone());
+            }
+            None => missing.push(param.name),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(arguments);
+    }
+    let error = CliError::usage(format!("task `{task}` needs {}", list(&missing)));
+    Err(missing.iter().fold(error, |error, name| error.hint(format!("add --arg {name}=VALUE"))))
+}
+
+/// The text of a value in a command's arguments: a string as it is, anything else as compact JSON.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Int(_)
+        | Value::UInt(_)
+        | Value::Float(_)
+        | Value::List(_)
+        | Value::Map(_) => value.to_string(),
+    }
+}
+
+fn list(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match quoted.len() {
+        1 => format!("the argument {}", quoted.concat()),
+        _ => format!("the arguments {}", quoted.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn resolved(pairs: &[&str], json: Option<&str>) -> Result<Arguments, CliError> {
+        let today = Value::from("today");
+        let accepted = [
+            Accepted { name: "tenant", default: None },
+            Accepted { name: "day", default: Some(&today) },
+        ];
+        let mut given: Vec<(String, Value)> = Vec::new();
+        for pair in pairs {
+            let (name, value) = parse_pair(pair).map_err(CliError::usage)?;
+            given.push((name, Value::from(value)));
+        }
+        given.extend(json.map_or(Ok(Vec::new()), parse_json)?);
+        resolve("sync", accepted, given)
+    }
+
+    #[test]
+    fn given_values_beat_defaults() {
+        let check = |pairs: &[&str], json, wanted: serde_json::Value| {
+            assert_eq!(json!(resolved(pairs, json).unwrap()), wanted);
+        };
+        check(&["tenant=A"], None, json!({"tenant": "A", "day": "today"}));
+        check(&["tenant=a=b=c", "day="], None, json!({"tenant": "a=b=c", "day": ""}));
+        check(
+            &["day=x"],
+            Some(r#"{"tenant": 18446744073709551615}"#),
+            json!({"tenant": u64::MAX, "day": "x"}),
+        );
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (pairs, json, words) in [
+            (&["tennant=A"][..], None, &["sync", "tennant"][..]),
+            (&[], None, &["sync", "`tenant`"]),
+            (&["tenant=A", "tenant=B"], None, &["tenant", "twice"]),
+            (&["tenant=A"], Some(r#"{"tenant": 1}"#), &["tenant", "twice"]),
+            (&[], Some(r#"{"tenant": 1, "tenant": 2}"#), &["tenant", "twice"]),
+            (&[], Some("[1]"), &["--args-json", "object"]),
+            (&[], Some("{"), &["--args-json"]),
+            (&[], Some("{} x"), &["--args-json"]),
+            (&["=A"], None, &["NAME=VALUE"]),
+            (&["tenant"], None, &["NAME=VALUE"]),
+        ] {
+            let error = resolved(pairs, json).unwrap_err();
+            for word in words {
+                assert!(error.message().contains(word), "{pairs:?} {json:?}: {error}");
+            }
+        }
+        assert_eq!(resolved(&["tennant=A"], None).unwrap_err().hints(), ["did you mean `tenant`?"]);
+    }
+
+    #[test]
+    fn only_strings_stand_bare_in_a_command() {
+        for (value, shown) in [
+            (json!("a b"), "a b"),
+            (json!(""), ""),
+            (json!(3), "3"),
+            (json!(null), "null"),
+            (json!({"a": [1, "x"]}), r#"{"a":[1,"x"]}"#),
+        ] {
+            let value: Value = serde_json::from_value(value).unwrap();
+            assert_eq!(text(&value), shown);
+        }
+    }
+}

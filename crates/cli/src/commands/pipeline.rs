@@ -1,0 +1,32 @@
+//! `pipeline`: tasks that run after one another.
+
+use clap::Args;
+
+use crate::args::running::{ModuleArgs, RunningArgs};
+use crate::args::values;
+
+/// Run a pipeline in the foreground, to its end.
+///
+/// Ctrl-C stops it gracefully; a second one kills it. Exit code 3 when it did not succeed.
+#[derive(Clone, Debug, Args)]
+pub struct PipelineArgs {
+    /// Where the pipeline is defined.
+    #[command(flatten)]
+    pub module: ModuleArgs,
+
+    /// The pipeline's name
+    #[arg(value_name = "NAME", value_parser = values::name)]
+    pub name: String,
+
+    /// Arguments of nodes in place of the manifest's, as {"node": {"name": value}}
+    #[arg(long, value_name = "OBJECT")]
+    pub args_json: Option<String>,
+
+    /// The run's id, which the ids of its tasks begin with [default: a new one]
+    #[arg(long, value_name = "ID", value_parser = values::name)]
+    pub id: Option<String>,
+
+    /// How it is run.
+    #[command(flatten)]
+    pub running: RunningArgs,
+}

@@ -1,0 +1,111 @@
+//! `tasks`: what a task module defines.
+
+use chongming_core::Value;
+use clap::Args;
+use serde::Serialize;
+
+use crate::args::global::Settings;
+use crate::args::running::ModuleArgs;
+use crate::arguments;
+use crate::error::CliError;
+use crate::exit_codes;
+use crate::manifest::{Manifest, TaskEntry};
+use crate::output::console::Console;
+use crate::output::json;
+use crate::output::table::{Column, Table};
+
+/// List the tasks of a module with their parameters.
+#[derive(Clone, Debug, Args)]
+pub struct TasksArgs {
+    /// Where the tasks are defined.
+    #[command(flatten)]
+    pub module: ModuleArgs,
+}
+
+/// A definition as JSON.
+#[derive(Debug, Serialize)]
+struct TaskJson<'a> {
+    name: &'a str,
+    params: Vec<ParameterJson<'a>>,
+    tags: &'a [String],
+    bucket_key: Option<&'a str>,
+    priority: i32,
+    max_attempts: u32,
+    command: Vec<&'a str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ParameterJson<'a> {
+    name: &'a str,
+    required: bool,
+    default: Option<&'a Value>,
+    help: Option<&'a str>,
+}
+
+impl<'a> From<&'a TaskEntry> for TaskJson<'a> {
+    fn from(task: &'a TaskEntry) -> Self {
+        let params = task.params.iter().map(|param| ParameterJson {
+            name: &param.name,
+            required: param.default.is_none(),
+            default: param.default.as_ref(),
+            help: param.help.as_deref(),
+        });
+        Self {
+            name: &task.name,
+            params: params.collect(),
+            tags: &task.tags,
+            bucket_key: task.bucket_key.as_ref().map(|key| key.source()),
+            priority: task.priority.unwrap_or_default(),
+            max_attempts: task.retry.as_ref().map_or(1, |retry| retry.max_attempts.get()),
+            command: task.command.iter().map(|part| part.source()).collect(),
+        }
+    }
+}
+
+/// Lists them.
+pub(super) fn execute(
+    args: &TasksArgs,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let manifest = Manifest::load(args.module.require()?)?;
+    if settings.json {
+        json::write_array(console, manifest.tasks.iter().map(TaskJson::from))?;
+        return Ok(exit_codes::DONE);
+    }
+    let mut table = Table::new([
+        Column::key("NAME"),
+        Column::text("PARAMS"),
+        Column::text("TAGS"),
+        Column::text("COMMAND"),
+    ]);
+    for task in &manifest.tasks {
+        let command: Vec<&str> = task.command.iter().map(|part| part.source()).collect();
+        table.row([
+            task.name.as_str().into(),
+            params(task).into(),
+            task.tags.join(",").into(),
+            command.join(" ").into(),
+        ]);
+    }
+    console.table(&table)?;
+    if !manifest.pipelines.is_empty() {
+        let mut table = Table::new([Column::key("PIPELINE"), Column::text("NODES")]);
+        for pipeline in &manifest.pipelines {
+            let nodes: Vec<&str> = pipeline.nodes.iter().map(|node| node.id.as_str()).collect();
+            table.row([pipeline.name.as_str().into(), nodes.join(" ").into()]);
+        }
+        console.line("")?;
+        console.table(&table)?;
+    }
+    Ok(exit_codes::DONE)
+}
+
+/// `tenant day=today`: what must be given, and what may.
+fn params(task: &TaskEntry) -> String {
+    let params = task.params.iter().map(|param| match &param.default {
+        Some(default) => format!("{}={}", param.name, arguments::text(default)),
+        None => param.name.clone(),
+    });
+    params.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,72 @@
+//! The command line of chongming-task.
+#![forbid(unsafe_code)]
+
+pub mod args;
+pub mod arguments;
+pub mod commands;
+pub mod database;
+pub mod duration;
+pub mod error;
+pub mod exit_codes;
+pub mod manifest;
+pub mod nearest;
+mod open_store;
+pub mod output;
+pub mod views;
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use args::{Cli, Stop};
+use error::CliError;
+use output::color::ColorChoice;
+use output::console::{Console, print_error};
+
+/// Reads the command line of this process, does what it says, and gives the exit code.
+pub fn main() -> ExitCode {
+    let args: Vec<OsString> = std::env::args_os().collect();
+    let program = program_name(args.first().map(OsString::as_os_str));
+    match args::parse(args) {
+        Ok(cli) => report(execute(cli, &program)),
+        Err(Stop::Answer(text)) => report(answer(&text)),
+        Err(Stop::BadUsage(text)) => {
+            let _ = std::io::stderr().lock().write_all(text.as_bytes());
+            ExitCode::from(exit_codes::COMMAND_FAILED)
+        }
+    }
+}
+
+fn execute(cli: Cli, program: &str) -> Result<u8, CliError> {
+    let settings = cli.global.settle()?;
+    let mut console = Console::of_process(settings.color);
+    let result = cli.command.execute(&settings, program, &mut console);
+    // What was written before a command failed is shown all the same.
+    let written = console.finish();
+    let code = result?;
+    written.map(|()| code)
+}
+
+fn answer(text: &str) -> Result<u8, CliError> {
+    let mut console = Console::of_process(ColorChoice::Auto);
+    console.write(text.as_bytes())?;
+    console.finish()?;
+    Ok(exit_codes::DONE)
+}
+
+fn report(result: Result<u8, CliError>) -> ExitCode {
+    match result {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            print_error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// The name that the user started, without its folder.
+fn program_name(first: Option<&OsStr>) -> String {
+    let stem = first.and_then(|path| Path::new(path).file_stem());
+    stem.map_or_else(|| "chongming-task".to_owned(), |stem| stem.to_string_lossy().into_owned())
+}

@@ -1,0 +1,252 @@
+//! Asking something of a task that another process holds (spec 11): a command with a receipt, or, where
+//! nobody holds it and nothing runs, the deed itself by compare-and-set.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::id::{CommandId, TaskId};
+use crate::machine;
+use crate::snapshot::TaskSnapshot;
+use crate::status::Status;
+use crate::store::{
+    CommandKind, Entry, EntryError, NewCommand, Now, Receipt, ReceiptKind, StoreError, TaskFilter,
+    TaskQuery, TaskStore,
+};
+use crate::text::{Text, clean};
+use crate::time::Timestamp;
+use crate::transition::Trigger;
+
+/// Pause between two looks at the store, while waiting for a receipt.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How often a direct deed is tried when somebody else writes the same task in between.
+const TRIES: usize = 8;
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// Handed to the task's live holder; a receipt will follow.
+    Command(CommandId),
+    /// Carried out on the spot: the task had no live holder and nothing of it was running.
+    Done(Status),
+    /// Not possible; nothing changed.
+    Refused(ControlRefusal),
+}
+
+/// Why a request is not possible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlRefusal {
+    /// There is no such task.
+    NotFound,
+    /// It has ended.
+    Ended(Status),
+    /// Nobody lives who could do it, and what became of its carrier is unknown.
+    NoLiveHolder(Status),
+    /// Not in this state.
+    NotNow(Status),
+    /// Others kept writing it at the same time.
+    Busy,
+}
+
+impl fmt::Display for ControlRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("there is no such task"),
+            Self::Ended(status) => write!(f, "already ended as {status}"),
+            Self::NoLiveHolder(status) => write!(
+                f,
+                "it is {status} and nobody holds it any more; reconcile tells what became of it"
+            ),
+            Self::NotNow(status) => write!(f, "not possible while it is {status}"),
+            Self::Busy => f.write_str("others keep writing this task; try again"),
+        }
+    }
+}
+
+impl std::error::Error for ControlRefusal {}
+
+/// What a wait for a receipt brought.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The holder says what happened.
+    Receipt(Receipt),
+    /// The holder's lease ran out before it answered.
+    HolderGone,
+    /// No answer in time; the command stands.
+    TimedOut,
+}
+
+/// Controls tasks from outside, through a store.
+#[derive(Clone)]
+pub struct ControlClient {
+    store: Arc<dyn TaskStore>,
+    issuer: Text,
+}
+
+impl ControlClient {
+    /// For whoever calls himself `issuer`.
+    #[must_use]
+    pub fn new(store: Arc<dyn TaskStore>, issuer: Text) -> Self {
+        Self { store, issuer }
+    }
+
+    /// Asks for something.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read or written.
+    pub fn send(
+        &self,
+        id: &TaskId,
+        kind: CommandKind,
+        reason: Option<&str>,
+    ) -> Result<Sent, StoreError> {
+        for _ in 0..TRIES {
+            let Some(task) = self.store.get(id)? else {
+                return Ok(Sent::Refused(ControlRefusal::NotFound));
+            };
+            if task.status().is_terminal() {
+                return Ok(Sent::Refused(ControlRefusal::Ended(task.status())));
+            }
+            if self.has_live_holder(&task)? {
+                return self.command(&task, kind, reason).map(Sent::Command);
+            }
+            let Some((to, trigger)) = direct(kind).filter(|_| task.status().is_adoptable()) else {
+                return Ok(Sent::Refused(ControlRefusal::NoLiveHolder(task.status())));
+            };
+            if self.carry_out(task, to, trigger, reason)? {
+                return Ok(Sent::Done(to));
+            }
+        }
+        Ok(Sent::Refused(ControlRefusal::Busy))
+    }
+
+    /// Waits for the receipt of a command.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub fn receipt(
+        &self,
+        id: &TaskId,
+        command: &CommandId,
+        timeout: Duration,
+    ) -> Result<Answer, StoreError> {
+        let until = Instant::now().checked_add(timeout);
+        loop {
+            let commands = self.store.commands(id)?;
+            let ours = commands.into_iter().find(|c| c.request.id == *command);
+            if let Some(receipt) = ours.and_then(|command| command.receipt) {
+                return Ok(Answer::Receipt(receipt));
+            }
+            let lives = match self.store.get(id)? {
+                Some(task) => task.status().is_terminal() || self.has_live_holder(&task)?,
+                None => false,
+            };
+            if !lives {
+                return Ok(Answer::HolderGone);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(Answer::TimedOut);
+            }
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Does the task's holder live, by the store's clock?
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub fn has_live_holder(&self, task: &TaskSnapshot) -> Result<bool, StoreError> {
+        let Some(supervisor) = task.supervisor.clone() else { return Ok(false) };
+        // Asking for this holder's tasks under a live lease leaves the judgement to the store's clock.
+        let filter = TaskFilter {
+            statuses: Some([task.status()].into_iter().collect()),
+            supervisor: Some(supervisor),
+            lease_expired: Some((false, Now::Store)),
+            ..TaskFilter::default()
+        };
+        let page = self.store.query(&TaskQuery { filter, after: None, limit: 1 })?;
+        Ok(!page.tasks.is_empty())
+    }
+
+    fn command(
+        &self,
+        task: &TaskSnapshot,
+        kind: CommandKind,
+        reason: Option<&str>,
+    ) -> Result<CommandId, StoreError> {
+        let Some(holder) = task.supervisor.clone() else {
+            let message = "the task has no holder to send a command to";
+            return Err(StoreError::new(crate::store::StoreErrorKind::Invalid, "command", message));
+        };
+        let command = NewCommand {
+            id: CommandId::generate(),
+            task_id: task.id.clone(),
+            holder,
+            kind,
+            reason: reason.map(clean),
+            issuer: self.issuer.clone(),
+            issued_at: std::time::SystemTime::now().into(),
+        };
+        self.store.submit_command(&command)?;
+        Ok(command.id)
+    }
+
+    /// Writes the end of a task that nobody holds; `false` when somebody else wrote or holds it by now.
+    fn carry_out(
+        &self,
+        mut task: TaskSnapshot,
+        to: Status,
+        trigger: Trigger,
+        reason: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let expect_version = task.status_version();
+        let at = Timestamp::from(std::time::SystemTime::now());
+        let Ok(transition) = machine::apply(&mut task, to, trigger, at, reason.map(clean)) else {
+            return Ok(false);
+        };
+        let id = task.id.clone();
+        let entry = Entry::Save {
+            snapshot: task,
+            expect_version,
+            transitions: vec![transition],
+            if_expired: Some(Now::Store),
+        };
+        match self.store.write(&[entry])?.pop() {
+            Some(Ok(())) => {
+                close_commands(&*self.store, &id, to)?;
+                Ok(true)
+            }
+            Some(Err(
+                EntryError::Conflict { .. }
+                | EntryError::LeaseHeld { .. }
+                | EntryError::NotFound
+                | EntryError::Exists
+                | EntryError::NotNewer,
+            ))
+            | None => Ok(false),
+        }
+    }
+}
+
+/// What can be done to a task that nobody holds.
+const fn direct(kind: CommandKind) -> Option<(Status, Trigger)> {
+    match kind {
+        CommandKind::Stop => Some((Status::Stopped, Trigger::UserStop)),
+        CommandKind::Cancel => Some((Status::Cancelled, Trigger::UserCancel)),
+        CommandKind::Pause | CommandKind::Resume | CommandKind::Explain => None,
+    }
+}
+
+/// Completes the open commands of a task that has ended.
+pub(crate) fn close_commands(
+    store: &dyn TaskStore,
+    id: &TaskId,
+    ended: Status,
+) -> Result<(), StoreError> {
+    let open = store.commands(id)?.into_iter().filter(|command| command.receipt.is_none());
+    for command in open {
+        let receipt = Receipt::new(ReceiptKind::AlreadyEnded, format!("already ended as {ended}"));
+        store.complete_command(&command.request.id, &receipt, Now::Store)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,430 @@
+//! The one place where the scheduler meets the world: every event goes through [`Engine::with`], which
+//! carries out what the scheduler wants, and wakes whoever has something to do.
+//!
+//! One lock guards scheduler and journal. No I/O and no body ever runs under it. Signals are passed on
+//! under it, so that a carrier hears them in the order in which they were decided.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use crate::artifacts::attempt_files;
+use crate::controller::handle::{Completion, End, Outcome};
+use crate::controller::inbox::Inbox;
+use crate::controller::journal::{Journal, PersistFailure};
+use crate::controller::node::Lease;
+use crate::controller::submit::Work;
+use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
+use crate::id::{CommandId, IncarnationId, TaskId};
+use crate::ownership::Ownership;
+use crate::scheduler::{Action, Policy, Reply, Scheduler, TaskKey, Ticket};
+use crate::store::{Node, TaskStore};
+use crate::task::Registry;
+use crate::text::Text;
+use crate::time::{Clock, Moment};
+
+/// Everything that a controller's threads share.
+pub(super) struct Engine {
+    pub(super) store: Arc<dyn TaskStore>,
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) registry: RwLock<Registry>,
+    pub(super) ownership: Ownership,
+    pub(super) node: Node,
+    pub(super) options: Options,
+    pub(super) inbox: Inbox,
+    pub(super) lease: Lease,
+    /// The store is known to have our bucket count.
+    pub(super) is_pinned: AtomicBool,
+    core: Mutex<Core>,
+    writer: Condvar,
+    ticker: Condvar,
+    emptied: Condvar,
+}
+
+/// What a builder can set, apart from ports.
+#[derive(Clone, Debug)]
+pub(super) struct Options {
+    pub(super) grace: Duration,
+    pub(super) lease_ttl: Duration,
+    pub(super) poll_interval: Duration,
+    pub(super) artifacts: Option<PathBuf>,
+}
+
+/// What the lock guards.
+pub(super) struct Core {
+    pub(super) scheduler: Scheduler<Payload>,
+    pub(super) journal: Journal,
+    pub(super) out: Vec<Action<Payload>>,
+    pub(super) is_open: bool,
+    /// The threads are to end.
+    pub(super) is_over: bool,
+    pub(super) desynced: Vec<TaskId>,
+    /// Policies of definitions, shared by all submissions that change nothing.
+    pub(super) policies: HashMap<Text, Arc<Policy>>,
+    tickets: HashMap<Ticket, Asker>,
+    next_ticket: u64,
+    launches: Vec<(TaskKey, Launch)>,
+    writer_waits: bool,
+    ticker_until: Option<Duration>,
+    emptied_waits: usize,
+}
+
+/// What goes with a task.
+pub(super) struct Payload {
+    pub(super) work: Work,
+    pub(super) completion: Arc<Completion>,
+    carrier: Option<Arc<dyn Carrier>>,
+    /// Signals that came before the carrier.
+    early: Vec<Signal>,
+}
+
+impl Payload {
+    pub(super) fn new(work: Work, completion: Arc<Completion>) -> Self {
+        Self { work, completion, carrier: None, early: Vec::new() }
+    }
+}
+
+/// Who waits for a reply.
+pub(super) enum Asker {
+    /// A thread of this process.
+    Thread(Arc<Slot>),
+    /// The issuer of a command.
+    Command(CommandId),
+}
+
+/// Where a thread waits for a reply.
+#[derive(Default)]
+pub(super) struct Slot {
+    reply: Mutex<Option<Reply>>,
+    filled: Condvar,
+}
+
+impl Slot {
+    pub(super) fn wait(&self) -> Reply {
+        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *reply {
+                Some(reply) => return reply,
+                None => reply = self.filled.wait(reply).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    fn fill(&self, with: Reply) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(with);
+        self.filled.notify_all();
+    }
+}
+
+impl Core {
+    pub(super) fn new(scheduler: Scheduler<Payload>, journal: Journal) -> Self {
+        Self {
+            scheduler,
+            journal,
+            out: Vec::new(),
+            is_open: true,
+            is_over: false,
+            desynced: Vec::new(),
+            policies: HashMap::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            launches: Vec::new(),
+            writer_waits: false,
+            ticker_until: None,
+            emptied_waits: 0,
+        }
+    }
+
+    /// A ticket whose reply goes to this asker.
+    pub(super) fn ticket(&mut self, asker: Asker) -> Ticket {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.tickets.insert(ticket, asker);
+        ticket
+    }
+
+    /// The request of this ticket was refused.
+    pub(super) fn void(&mut self, ticket: Ticket) {
+        self.tickets.remove(&ticket);
+    }
+
+    /// When time alone has something to do.
+    fn due(&self) -> Option<Duration> {
+        self.scheduler.next_due().into_iter().chain(self.journal.stalls_at()).min()
+    }
+}
+
+impl Engine {
+    #[expect(clippy::too_many_arguments, reason = "called by the builder alone")]
+    pub(super) fn new(
+        store: Arc<dyn TaskStore>,
+        executor: Arc<dyn Executor>,
+        clock: Arc<dyn Clock>,
+        registry: Registry,
+        ownership: Ownership,
+        node: Node,
+        options: Options,
+        core: Core,
+    ) -> Self {
+        Self {
+            store,
+            executor,
+            clock,
+            registry: RwLock::new(registry),
+            ownership,
+            node,
+            options,
+            inbox: Inbox::default(),
+            lease: Lease::default(),
+            is_pinned: AtomicBool::new(false),
+            core: Mutex::new(core),
+            writer: Condvar::new(),
+            ticker: Condvar::new(),
+            emptied: Condvar::new(),
+        }
+    }
+
+    pub(super) fn incarnation(&self) -> &IncarnationId {
+        &self.node.incarnation
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets something happen, and does what follows from it.
+    pub(super) fn with<R>(self: &Arc<Self>, event: impl FnOnce(&mut Core, Moment) -> R) -> R {
+        let mut core = self.lock();
+        let now = self.clock.now();
+        let result = event(&mut core, now);
+        let mut launches = self.carry_out(&mut core, now);
+        while !launches.is_empty() {
+            drop(core);
+            let started: Vec<_> = launches
+                .into_iter()
+                .map(|(key, launch)| (key, launch.attempt, self.executor.launch(launch)))
+                .collect();
+            core = self.lock();
+            for (key, attempt, carrier) in started {
+                hand_over(&mut core, key, attempt, carrier);
+            }
+            launches = self.carry_out(&mut core, now);
+        }
+        result
+    }
+
+    /// Carries out all actions, and gives free slots away, until nothing more follows.
+    fn carry_out(self: &Arc<Self>, core: &mut Core, now: Moment) -> Vec<(TaskKey, Launch)> {
+        loop {
+            core.scheduler.dispatch(now, &mut core.out);
+            if core.out.is_empty() {
+                break;
+            }
+            let mut actions = std::mem::take(&mut core.out);
+            for action in actions.drain(..) {
+                self.act(core, action, now);
+            }
+            if core.out.is_empty() {
+                // Keeps the allocation for the next round.
+                core.out = actions;
+            }
+        }
+        if core.writer_waits && core.journal.work_at().is_some() {
+            core.writer_waits = false;
+            self.writer.notify_one();
+        }
+        self.wake_ticker(core);
+        if core.emptied_waits > 0 && core.scheduler.is_empty() {
+            self.emptied.notify_all();
+        }
+        std::mem::take(&mut core.launches)
+    }
+
+    /// Wakes the ticker when something is due before it would wake by itself.
+    pub(super) fn wake_ticker(&self, core: &mut Core) {
+        if core.due().is_some_and(|due| core.ticker_until.is_none_or(|until| due < until)) {
+            core.ticker_until = Some(Duration::ZERO);
+            self.ticker.notify_one();
+        }
+    }
+
+    fn act(self: &Arc<Self>, core: &mut Core, action: Action<Payload>, now: Moment) {
+        match action {
+            Action::Record { key, transition } => {
+                core.journal.record(key, transition, now.wall);
+                if let Some(outcome) = core.journal.record_while_down(key, now.wall) {
+                    self.settle(core, outcome, now);
+                }
+            }
+            Action::Touch(key) => core.journal.touch(key, now.mono),
+            Action::Launch(key) => {
+                if let Some(launch) = self.launch(core, key) {
+                    core.launches.push((key, launch));
+                }
+            }
+            Action::Signal(key, signal) => {
+                if let Some(payload) = core.scheduler.payload_mut(key) {
+                    match &payload.carrier {
+                        Some(carrier) => carrier.signal(signal),
+                        None => payload.early.push(signal),
+                    }
+                }
+            }
+            Action::Reply(ticket, reply) => match core.tickets.remove(&ticket) {
+                Some(Asker::Thread(slot)) => slot.fill(reply),
+                Some(Asker::Command(id)) => self.inbox.answer(id, reply),
+                None => {}
+            },
+            Action::Finished(finished) => {
+                if finished.disowned {
+                    core.journal.forget(finished.key);
+                } else {
+                    core.journal.leave(finished.key, &finished.snapshot);
+                }
+                let outcome = Arc::new(Outcome { snapshot: finished.snapshot });
+                let disowned = finished.disowned;
+                finished.payload.completion.end(End { outcome, disowned });
+            }
+        }
+    }
+
+    fn launch(self: &Arc<Self>, core: &mut Core, key: TaskKey) -> Option<Launch> {
+        let snapshot = core.scheduler.snapshot(key)?;
+        let (task_id, attempt) = (snapshot.id.clone(), snapshot.attempt);
+        let name = snapshot.name.clone();
+        let files = self.options.artifacts.as_deref().map(|r| attempt_files(r, &task_id, attempt));
+        let payload = core.scheduler.payload_mut(key)?;
+        payload.carrier = None;
+        payload.early.clear();
+        Some(Launch {
+            task_id,
+            name,
+            attempt,
+            target: payload.work.target.clone(),
+            args: payload.work.args.clone(),
+            upstream: Arc::clone(&payload.work.upstream),
+            files,
+            sink: Arc::new(Sink { engine: Arc::clone(self), key, attempt }),
+        })
+    }
+
+    /// The writer's wait for work; `None` when it is to end.
+    pub(super) fn await_work(&self) -> Option<MutexGuard<'_, Core>> {
+        let mut core = self.lock();
+        loop {
+            let now = self.clock.monotonic();
+            if core.journal.has_work(now) {
+                return Some(core);
+            }
+            if core.is_over {
+                return None;
+            }
+            core.writer_waits = true;
+            core = match core.journal.work_at() {
+                Some(at) => {
+                    let wait = self.writer.wait_timeout(core, at.saturating_sub(now));
+                    wait.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.writer.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+            core.writer_waits = false;
+        }
+    }
+
+    /// The ticker's life: sleeps until something is due.
+    pub(super) fn tick(self: &Arc<Self>) {
+        loop {
+            let mut core = self.lock();
+            if core.is_over {
+                return;
+            }
+            let (now, due) = (self.clock.monotonic(), core.due());
+            match due {
+                Some(due) if due <= now => {
+                    drop(core);
+                    self.with(|core, now| {
+                        core.scheduler.tick(now, &mut core.out);
+                        if core.journal.stalls_at().is_some_and(|at| at <= now.mono) {
+                            for outcome in core.journal.stalled(now.mono, now.wall) {
+                                self.settle(core, outcome, now);
+                            }
+                        }
+                    });
+                }
+                Some(due) => {
+                    core.ticker_until = Some(due);
+                    drop(self.ticker.wait_timeout(core, due - now));
+                }
+                None => {
+                    core.ticker_until = None;
+                    drop(self.ticker.wait(core));
+                }
+            }
+        }
+    }
+
+    /// Waits until no task is left, at most this long; `true` when none is.
+    pub(super) fn await_empty(&self, limit: Option<Duration>) -> bool {
+        let until = limit.map(|limit| self.clock.monotonic().saturating_add(limit));
+        let mut core = self.lock();
+        while !core.scheduler.is_empty() {
+            let left = until.map(|until| until.saturating_sub(self.clock.monotonic()));
+            core.emptied_waits += 1;
+            core = match left {
+                Some(Duration::ZERO) => {
+                    core.emptied_waits -= 1;
+                    return false;
+                }
+                Some(left) => {
+                    let wait = self.emptied.wait_timeout(core, left);
+                    wait.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.emptied.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+            core.emptied_waits -= 1;
+        }
+        true
+    }
+
+    /// Tells all threads to end.
+    pub(super) fn end_threads(&self) {
+        self.lock().is_over = true;
+        self.writer.notify_all();
+        self.ticker.notify_all();
+        self.inbox.end();
+    }
+
+    /// Notes a fault of the store that is no task's write.
+    pub(super) fn note_fault(&self, task_id: Option<TaskId>, error: String) {
+        let at = self.clock.wall();
+        let fault = PersistFailure { task_id, version: 0, at, error, dropped: false };
+        self.lock().journal.fault(fault);
+    }
+}
+
+/// Keeps the carrier of a launch, and passes on what was decided meanwhile.
+fn hand_over(core: &mut Core, key: TaskKey, attempt: u32, carrier: Arc<dyn Carrier>) {
+    let is_current = core.scheduler.snapshot(key).is_some_and(|task| task.attempt == attempt);
+    if let Some(payload) = core.scheduler.payload_mut(key).filter(|_| is_current) {
+        payload.early.drain(..).for_each(|signal| carrier.signal(signal));
+        payload.carrier = Some(carrier);
+    }
+}
+
+/// Where one attempt reports to.
+struct Sink {
+    engine: Arc<Engine>,
+    key: TaskKey,
+    attempt: u32,
+}
+
+impl AttemptSink for Sink {
+    fn report(&self, report: Report) {
+        self.engine.with(|core, now| {
+            core.scheduler.report(self.key, self.attempt, report, now, &mut core.out);
+        });
+    }
+}

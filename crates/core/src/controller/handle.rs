@@ -1,0 +1,149 @@
+//! What a caller holds of a submitted task (spec 6).
+
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::controller::submit::SubmitError;
+use crate::failure::Failure;
+use crate::snapshot::TaskSnapshot;
+use crate::status::Status;
+use crate::value::Value;
+
+/// How a task ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// Its last state.
+    pub snapshot: TaskSnapshot,
+}
+
+impl Outcome {
+    /// Where it ended.
+    #[must_use]
+    pub const fn status(&self) -> Status {
+        self.snapshot.status()
+    }
+
+    /// Did it succeed?
+    #[must_use]
+    pub fn ok(&self) -> bool {
+        self.status() == Status::Succeeded
+    }
+
+    /// What it returned; `null` for a task that returned nothing or did not succeed.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        self.snapshot.value.as_deref().unwrap_or(&Value::Null)
+    }
+
+    /// Why it failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<&Failure> {
+        self.snapshot.failure.as_deref()
+    }
+}
+
+/// The time for a wait ran out; the task is not affected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitTimedOut;
+
+impl fmt::Display for WaitTimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the task did not end in the time given; it goes on")
+    }
+}
+
+impl std::error::Error for WaitTimedOut {}
+
+/// Where a submission's fate is announced: first that it was taken in, then how it ended.
+#[derive(Default)]
+pub(super) struct Completion {
+    state: Mutex<Fate>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Fate {
+    accepted: Option<Result<(), SubmitError>>,
+    ended: Option<End>,
+    waiting: u32,
+}
+
+/// How a task ended, as its holder knows.
+#[derive(Clone)]
+pub(super) struct End {
+    pub(super) outcome: Arc<Outcome>,
+    /// The store knows better.
+    pub(super) disowned: bool,
+}
+
+impl Completion {
+    pub(super) fn accept(&self) {
+        self.change(|fate| {
+            fate.accepted.get_or_insert(Ok(()));
+        });
+    }
+
+    pub(super) fn reject(&self, error: SubmitError) {
+        self.change(|fate| {
+            fate.accepted.get_or_insert(Err(error));
+        });
+    }
+
+    pub(super) fn end(&self, end: End) {
+        self.change(|fate| {
+            fate.accepted.get_or_insert(Ok(()));
+            fate.ended = Some(end);
+        });
+    }
+
+    pub(super) fn is_accepted(&self) -> bool {
+        self.fate().accepted.is_some()
+    }
+
+    /// Waits until the submission is taken in or refused.
+    pub(super) fn wait_accepted(&self) -> Result<(), SubmitError> {
+        self.wait(None, |fate| fate.accepted.clone()).unwrap_or(Ok(()))
+    }
+
+    /// Waits until the task has ended; without a time, as long as it takes.
+    pub(super) fn wait_ended(&self, timeout: Option<Duration>) -> Option<End> {
+        self.wait(timeout, |fate| fate.ended.clone())
+    }
+
+    fn wait<T>(&self, timeout: Option<Duration>, get: impl Fn(&Fate) -> Option<T>) -> Option<T> {
+        let until = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut fate = self.fate();
+        loop {
+            if let Some(found) = get(&fate) {
+                return Some(found);
+            }
+            fate.waiting += 1;
+            fate = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => {
+                    fate.waiting -= 1;
+                    return None;
+                }
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(fate, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.changed.wait(fate).unwrap_or_else(PoisonError::into_inner),
+            };
+            fate.waiting -= 1;
+        }
+    }
+
+    /// Wakes only where somebody waits: most tasks end unattended.
+    fn change(&self, change: impl FnOnce(&mut Fate)) {
+        let mut fate = self.fate();
+        change(&mut fate);
+        if fate.waiting > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    fn fate(&self) -> MutexGuard<'_, Fate> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,463 @@
+//! What is not written yet (spec 10): pure, so that its tests need no store that fails on cue.
+//!
+//! For each task: the version that is really stored, and the audit rows since. A batch takes all that
+//! waits; what several transitions of one task left behind becomes one save with all their rows. Nothing
+//! is held back to make a batch. Only touches wait, for a moment, since only the latest counts.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use crate::id::TaskId;
+use crate::scheduler::TaskKey;
+use crate::snapshot::TaskSnapshot;
+use crate::store::{Entry, EntryError, Now, Touch};
+use crate::time::Timestamp;
+use crate::transition::Transition;
+
+/// How long a touch may wait for company.
+const TOUCH_DELAY: Duration = Duration::from_millis(200);
+/// Pause between two attempts to reach a store that failed: the first, and the longest.
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// Most tasks in one batch.
+const MAX_BATCH: usize = 2048;
+/// Most fault reports that are kept.
+const MAX_FAULTS: usize = 1000;
+
+/// A fault of the store: what could not be written when it should have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersistFailure {
+    /// The task; `None` for the node's own row and commands.
+    pub task_id: Option<TaskId>,
+    /// The version that was not written.
+    pub version: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What the store said.
+    pub error: String,
+    /// The buffer was full: these rows will never be written.
+    pub dropped: bool,
+}
+
+/// What the store has of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    /// Nothing: the next write creates it.
+    Nothing,
+    /// This version; the next write takes the task over from a holder that is gone.
+    ToAdopt(u64),
+    /// This version.
+    Version(u64),
+}
+
+#[derive(Debug)]
+struct Pending {
+    id: TaskId,
+    stored: Stored,
+    rows: Vec<Transition>,
+    touched: bool,
+    queued: bool,
+    /// The version that a write under way takes along.
+    in_flight: Option<u64>,
+    /// Some write of its rows failed without telling how much of it was stored.
+    uncertain: bool,
+    /// Its last state, once the scheduler has forgotten it.
+    left: Option<Box<TaskSnapshot>>,
+}
+
+/// What one write takes along.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pub(super) entries: Vec<Entry>,
+    /// For each entry: whose, and up to which version; a touch has none.
+    pub(super) parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) key: TaskKey,
+    pub(super) version: Option<u64>,
+    /// An earlier write of these rows may have been stored.
+    pub(super) uncertain: bool,
+}
+
+/// How the store answered one entry, as far as the writer could find out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// Accepted.
+    Stored,
+    /// Refused, but only because an earlier write of unknown outcome had been stored at this version.
+    StoredBefore(u64),
+    /// Refused.
+    Refused(EntryError),
+}
+
+/// What came of one task's part of a write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// Written up to this version.
+    Stored(TaskKey, u64),
+    /// Recorded as not written up to this version; it stays in the buffer.
+    Recorded(TaskKey, u64),
+    /// The store had another answer.
+    Refused(TaskKey, EntryError),
+}
+
+#[derive(Debug)]
+pub(super) struct Journal {
+    pending: HashMap<TaskKey, Pending>,
+    queue: VecDeque<TaskKey>,
+    touches: Vec<TaskKey>,
+    touch_at: Option<Duration>,
+    rows: usize,
+    max_rows: usize,
+    patience: Duration,
+    /// Since when a write has been under way.
+    writing: Option<Duration>,
+    down: Option<Down>,
+    faults: VecDeque<PersistFailure>,
+}
+
+#[derive(Clone, Debug)]
+struct Down {
+    error: String,
+    retry_at: Duration,
+    delay: Duration,
+}
+
+impl Journal {
+    /// `patience`: how long a write may stay unanswered; `max_rows`: how much may wait unwritten.
+    pub(super) fn new(patience: Duration, max_rows: usize) -> Self {
+        Self {
+            pending: HashMap::new(),
+            queue: VecDeque::new(),
+            touches: Vec::new(),
+            touch_at: None,
+            rows: 0,
+            max_rows,
+            patience,
+            writing: None,
+            down: None,
+            faults: VecDeque::new(),
+        }
+    }
+
+    /// A task of which the store has nothing, or (to be adopted) this version.
+    pub(super) fn open(&mut self, key: TaskKey, id: TaskId, adopt: Option<u64>) {
+        let stored = adopt.map_or(Stored::Nothing, Stored::ToAdopt);
+        self.pending.insert(
+            key,
+            Pending {
+                id,
+                stored,
+                rows: Vec::new(),
+                touched: false,
+                queued: false,
+                in_flight: None,
+                uncertain: false,
+                left: None,
+            },
+        );
+    }
+
+    /// A transition to write.
+    pub(super) fn record(&mut self, key: TaskKey, transition: Transition, at: Timestamp) {
+        let Some(pending) = self.pending.get_mut(&key) else { return };
+        pending.rows.push(transition);
+        self.rows += 1;
+        if !pending.queued && pending.in_flight.is_none() {
+            pending.queued = true;
+            self.queue.push_back(key);
+        }
+        if self.rows > self.max_rows {
+            self.drop_oldest(at);
+        }
+    }
+
+    /// Progress or heartbeat to write.
+    pub(super) fn touch(&mut self, key: TaskKey, now: Duration) {
+        let Some(pending) = self.pending.get_mut(&key).filter(|pending| !pending.touched) else {
+            return;
+        };
+        pending.touched = true;
+        self.touches.push(key);
+        self.touch_at.get_or_insert(now.saturating_add(TOUCH_DELAY));
+    }
+
+    /// The scheduler forgets the task; this was its last state.
+    pub(super) fn leave(&mut self, key: TaskKey, snapshot: &TaskSnapshot) {
+        if let Some(pending) = self.pending.get_mut(&key) {
+            if pending.rows.is_empty() && pending.in_flight.is_none() {
+                self.pending.remove(&key);
+            } else {
+                pending.left = Some(Box::new(snapshot.clone()));
+            }
+        }
+    }
+
+    /// Writes nothing more of this task.
+    pub(super) fn forget(&mut self, key: TaskKey) {
+        if let Some(pending) = self.pending.remove(&key) {
+            self.rows -= pending.rows.len();
+        }
+    }
+
+    /// Is there something to write by now?
+    pub(super) fn has_work(&self, now: Duration) -> bool {
+        self.writing.is_none() && self.work_at().is_some_and(|at| at <= now)
+    }
+
+    /// When there will be something to write.
+    pub(super) fn work_at(&self) -> Option<Duration> {
+        let rows = (!self.queue.is_empty()).then_some(Duration::ZERO);
+        let earliest = rows.into_iter().chain(self.touch_at).min()?;
+        Some(self.down.as_ref().map_or(earliest, |down| earliest.max(down.retry_at)))
+    }
+
+    /// Tries a store that is down at once.
+    pub(super) fn retry_now(&mut self) {
+        if let Some(down) = &mut self.down {
+            down.retry_at = Duration::ZERO;
+        }
+    }
+
+    /// Takes all that waits; `snapshot` tells the current state of a task that the scheduler still has.
+    pub(super) fn take<'a>(
+        &mut self,
+        now: Duration,
+        snapshot: impl Fn(TaskKey) -> Option<&'a TaskSnapshot>,
+    ) -> Batch {
+        let mut batch = Batch::default();
+        while batch.parts.len() < MAX_BATCH
+            && let Some(key) = self.queue.pop_front()
+        {
+            let Some(pending) = self.pending.get_mut(&key) else { continue };
+            pending.queued = false;
+            let state = pending.left.as_deref().or_else(|| snapshot(key)).cloned();
+            let Some(state) = state.filter(|_| !pending.rows.is_empty()) else { continue };
+            if std::mem::take(&mut pending.touched) {
+                batch.touch(key, &state);
+            }
+            let version = Some(state.status_version());
+            pending.in_flight = version;
+            batch.parts.push(Part { key, version, uncertain: pending.uncertain });
+            batch.entries.push(pending.entry(state));
+        }
+        if self.touch_at.is_some_and(|at| at <= now) {
+            self.touch_at = None;
+            for key in std::mem::take(&mut self.touches) {
+                let Some(pending) = self.pending.get_mut(&key) else { continue };
+                // Before its creation is stored there is nothing to touch.
+                let is_stored = matches!(pending.stored, Stored::Version(_));
+                if std::mem::take(&mut pending.touched)
+                    && is_stored
+                    && let Some(state) = snapshot(key)
+                {
+                    batch.touch(key, state);
+                }
+            }
+        }
+        self.writing = (!batch.entries.is_empty()).then_some(now);
+        batch
+    }
+
+    /// The write of this batch was answered entry by entry.
+    pub(super) fn answered(&mut self, batch: Batch, verdicts: Vec<Verdict>) -> Vec<Outcome> {
+        self.writing = None;
+        self.down = None;
+        let mut outcomes = Vec::with_capacity(batch.parts.len());
+        for ((part, entry), verdict) in batch.parts.into_iter().zip(batch.entries).zip(verdicts) {
+            let Some(version) = part.version else { continue };
+            let rows = entry.into_rows();
+            self.rows -= rows.len();
+            let Some(pending) = self.pending.get_mut(&part.key) else { continue };
+            pending.in_flight = None;
+            let stored = match verdict {
+                Verdict::Stored => version,
+                Verdict::StoredBefore(version) => {
+                    let before = pending.rows.len();
+                    let rest = rows.into_iter().filter(|row| row.version > version);
+                    pending.rows.splice(0..0, rest);
+                    self.rows += pending.rows.len() - before;
+                    version
+                }
+                Verdict::Refused(error) => {
+                    outcomes.push(Outcome::Refused(part.key, error));
+                    continue;
+                }
+            };
+            pending.stored = Stored::Version(stored);
+            pending.uncertain = false;
+            outcomes.push(Outcome::Stored(part.key, stored));
+            self.go_on(part.key);
+        }
+        outcomes
+    }
+
+    /// The whole write failed: everything goes back into the buffer, and the store counts as down.
+    pub(super) fn failed(
+        &mut self,
+        batch: Batch,
+        error: &str,
+        now: Duration,
+        at: Timestamp,
+    ) -> Vec<Outcome> {
+        self.writing = None;
+        let (first, longest) = RETRY_DELAY;
+        let delay = self.down.as_ref().map_or(first, |down| (down.delay * 2).min(longest));
+        let retry_at = now.saturating_add(delay);
+        self.down = Some(Down { error: error.to_owned(), retry_at, delay });
+        for (part, entry) in batch.parts.into_iter().zip(batch.entries) {
+            if part.version.is_none() {
+                self.touch(part.key, now);
+                continue;
+            }
+            let Some(pending) = self.pending.get_mut(&part.key) else { continue };
+            pending.in_flight = None;
+            pending.uncertain = true;
+            pending.rows.splice(0..0, entry.into_rows());
+            self.go_on(part.key);
+        }
+        self.record_all(at)
+    }
+
+    /// When a write that is under way has taken too long.
+    pub(super) fn stalls_at(&self) -> Option<Duration> {
+        let since = self.writing.filter(|_| self.down.is_none())?;
+        Some(since.saturating_add(self.patience))
+    }
+
+    /// A write has been unanswered for too long: the store counts as down, what waits is recorded.
+    pub(super) fn stalled(&mut self, now: Duration, at: Timestamp) -> Vec<Outcome> {
+        let error = format!("the store did not answer within {:?}", self.patience);
+        self.down = Some(Down { error, retry_at: now, delay: RETRY_DELAY.0 });
+        self.record_all(at)
+    }
+
+    /// While the store is down: what the latest transitions left unwritten is recorded at once.
+    pub(super) fn record_while_down(&mut self, key: TaskKey, at: Timestamp) -> Option<Outcome> {
+        self.down.is_some().then(|| self.record_fault(key, at)).flatten()
+    }
+
+    /// Faults so far, oldest first.
+    pub(super) fn faults(&self) -> impl Iterator<Item = &PersistFailure> {
+        self.faults.iter()
+    }
+
+    /// Remembers a fault; the same one again, such as at every poll of a dead server, counts once.
+    pub(super) fn fault(&mut self, fault: PersistFailure) {
+        let is_repeated = |last: &PersistFailure| {
+            fault.task_id.is_none() && last.task_id.is_none() && last.error == fault.error
+        };
+        if self.faults.back().is_some_and(is_repeated) {
+            return;
+        }
+        if self.faults.len() == MAX_FAULTS {
+            self.faults.pop_front();
+        }
+        self.faults.push_back(fault);
+    }
+
+    /// Tasks with something unwritten.
+    pub(super) fn unwritten(&self) -> usize {
+        self.pending.values().filter(|p| p.in_flight.is_some() || !p.rows.is_empty()).count()
+    }
+
+    /// Does the store have this task, as ours?
+    pub(super) fn is_stored(&self, key: TaskKey) -> bool {
+        self.pending.get(&key).is_some_and(|p| matches!(p.stored, Stored::Version(_)))
+    }
+
+    fn record_all(&mut self, at: Timestamp) -> Vec<Outcome> {
+        let open: Vec<_> = self
+            .pending
+            .iter()
+            .filter(|(_, pending)| pending.in_flight.is_some() || !pending.rows.is_empty())
+            .map(|(key, _)| *key)
+            .collect();
+        open.into_iter().filter_map(|key| self.record_fault(key, at)).collect()
+    }
+
+    fn record_fault(&mut self, key: TaskKey, at: Timestamp) -> Option<Outcome> {
+        let error = self.down.as_ref()?.error.clone();
+        let pending = self.pending.get(&key)?;
+        let version = pending.rows.last().map(|row| row.version).or(pending.in_flight)?;
+        let task_id = Some(pending.id.clone());
+        self.fault(PersistFailure { task_id, version, at, error, dropped: false });
+        Some(Outcome::Recorded(key, version))
+    }
+
+    /// After a write: a task that has more goes on waiting; one that is done is forgotten.
+    fn go_on(&mut self, key: TaskKey) {
+        let Some(pending) = self.pending.get_mut(&key) else { return };
+        if !pending.rows.is_empty() {
+            if !pending.queued {
+                pending.queued = true;
+                self.queue.push_back(key);
+            }
+        } else if pending.left.is_some() {
+            self.pending.remove(&key);
+        }
+    }
+
+    /// The buffer is full: the rows that have waited longest are given up, and that is recorded.
+    fn drop_oldest(&mut self, at: Timestamp) {
+        let Some(key) = self.queue.front().copied() else { return };
+        let Some(pending) = self.pending.get_mut(&key) else { return };
+        let has_ended = pending.left.is_some();
+        // The state of a task that lives on is still to be written; of one that has ended, nothing is.
+        let keep = if has_ended { 0 } else { 1 };
+        let dropped = pending.rows.len().saturating_sub(keep);
+        self.queue.rotate_left(1);
+        if dropped == 0 {
+            return;
+        }
+        pending.rows.drain(..dropped);
+        self.rows -= dropped;
+        let version = pending.rows.last().map_or(0, |row| row.version);
+        let error = "the buffer of unwritten transitions is full".to_owned();
+        let task_id = Some(pending.id.clone());
+        if has_ended {
+            self.queue.pop_back();
+            self.pending.remove(&key);
+        }
+        self.fault(PersistFailure { task_id, version, at, error, dropped: true });
+    }
+}
+
+impl Pending {
+    fn entry(&mut self, snapshot: TaskSnapshot) -> Entry {
+        let transitions = std::mem::take(&mut self.rows);
+        match self.stored {
+            Stored::Nothing => Entry::Create { snapshot, transitions },
+            Stored::ToAdopt(version) => Entry::Save {
+                snapshot,
+                expect_version: version,
+                transitions,
+                if_expired: Some(Now::Store),
+            },
+            Stored::Version(version) => {
+                Entry::Save { snapshot, expect_version: version, transitions, if_expired: None }
+            }
+        }
+    }
+}
+
+impl Batch {
+    fn touch(&mut self, key: TaskKey, state: &TaskSnapshot) {
+        self.parts.push(Part { key, version: None, uncertain: false });
+        self.entries.push(Entry::Touch(Touch {
+            task_id: state.id.clone(),
+            progress: state.progress.clone(),
+            heartbeat_at: state.last_heartbeat_at,
+        }));
+    }
+}
+
+impl Entry {
+    fn into_rows(self) -> Vec<Transition> {
+        match self {
+            Self::Create { transitions, .. } | Self::Save { transitions, .. } => transitions,
+            Self::Touch(_) => Vec::new(),
+        }
+    }
+}

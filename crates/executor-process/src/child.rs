@@ -1,0 +1,372 @@
+//! The life of one child as a pure state machine: events and the time in, acts out.
+//!
+//! It makes no system call; the reactor carries out what it answers.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal as Posix;
+
+/// Longest time that what is left of a group gets when its leader has ended.
+const LEFT_OVER_GRACE: Duration = Duration::from_secs(1);
+/// First and longest time between two looks at a group that should become empty.
+const EMPTY_LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
+/// First time between two looks at a leader that should stop; it doubles with each.
+const STOPPED_LOOK: Duration = Duration::from_millis(1);
+/// When that time would grow beyond this, the group is continued for a moment and suspended again. A leader
+/// that waits for the first step of a child of its own (`vfork`) cannot stop before that child, if the signal
+/// met both in that moment, is continued.
+const STOP_AGAIN: Duration = Duration::from_millis(16);
+
+/// What happens to a child. The reactor looks whether the leader has ended before it passes on a request,
+/// and tells that first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// It shall end.
+    Stop,
+    /// It shall end at once.
+    Kill,
+    /// It shall be suspended.
+    Pause {
+        /// The number of the pause.
+        epoch: u64,
+    },
+    /// It shall go on.
+    Resume,
+    /// The leader has ended.
+    LeaderEnded,
+    /// Answer to [`Act::LookWhetherStopped`].
+    Stopped(bool),
+    /// Answer to [`Act::LookWhetherEmpty`].
+    Empty(bool),
+    /// Nobody in the group may be signalled by us.
+    OutOfReach,
+    /// The time asked for by [`Act::WakeAt`] has come.
+    Tick,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Act {
+    /// Signal the whole group.
+    Signal(Posix),
+    /// See whether the leader is stopped.
+    LookWhetherStopped,
+    /// See whether the group is empty.
+    LookWhetherEmpty,
+    /// Tick at this time; replaces an earlier one.
+    WakeAt(Instant),
+    /// The pause with this number is reached.
+    Paused {
+        /// The number.
+        epoch: u64,
+    },
+    /// Nothing is left: report the end.
+    End,
+}
+
+/// One child's state.
+#[derive(Debug)]
+pub(crate) struct Life {
+    left_over_grace: Duration,
+    phase: Phase,
+    told_to_end: bool,
+    killing: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Running,
+    /// Suspended, but the leader has not stopped yet.
+    Stopping {
+        epoch: u64,
+        wait: Duration,
+    },
+    /// Continued for a moment, to be suspended again.
+    Loosened {
+        epoch: u64,
+    },
+    Stopped,
+    LeftOvers {
+        told: bool,
+        kill_at: Instant,
+        wait: Duration,
+    },
+    Ended,
+}
+
+impl Life {
+    /// A child that was just started; `grace` is its command's.
+    pub(crate) fn new(grace: Duration) -> Self {
+        Self {
+            left_over_grace: grace.min(LEFT_OVER_GRACE),
+            phase: Phase::Running,
+            told_to_end: false,
+            killing: false,
+        }
+    }
+
+    /// Was it told to end while its leader lived?
+    pub(crate) const fn told_to_end(&self) -> bool {
+        self.told_to_end
+    }
+
+    /// One step. What is to be done is added to `acts`, in order.
+    pub(crate) fn on(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
+        match self.phase {
+            Phase::Running | Phase::Stopping { .. } | Phase::Loosened { .. } | Phase::Stopped => {
+                self.alive(event, now, acts);
+            }
+            Phase::LeftOvers { told, kill_at, wait } => {
+                self.left_overs(event, now, (told, kill_at, wait), acts);
+            }
+            Phase::Ended => {}
+        }
+    }
+
+    fn alive(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
+        match event {
+            Event::Stop => {
+                self.told_to_end = true;
+                self.phase = Phase::Running;
+                // A suspended command runs its handler only when it is continued.
+                acts.extend([Act::Signal(Posix::TERM), Act::Signal(Posix::CONT)]);
+            }
+            Event::Kill => {
+                self.told_to_end = true;
+                self.killing = true;
+                self.phase = Phase::Running;
+                acts.push(Act::Signal(Posix::KILL));
+            }
+            Event::Pause { .. } if self.told_to_end => {}
+            Event::Pause { epoch } => self.suspend(epoch, acts),
+            Event::Resume if self.told_to_end => {}
+            Event::Resume => {
+                self.phase = Phase::Running;
+                acts.push(Act::Signal(Posix::CONT));
+            }
+            Event::LeaderEnded => {
+                let kill_at = if self.killing { now } else { now + self.left_over_grace };
+                self.phase = Phase::LeftOvers { told: false, kill_at, wait: EMPTY_LOOK.0 };
+                acts.push(Act::LookWhetherEmpty);
+            }
+            Event::Stopped(reached) => {
+                let Phase::Stopping { epoch, wait } = self.phase else { return };
+                if reached {
+                    self.phase = Phase::Stopped;
+                    acts.push(Act::Paused { epoch });
+                } else if wait < STOP_AGAIN {
+                    self.phase = Phase::Stopping { epoch, wait: wait * 2 };
+                    acts.push(Act::WakeAt(now + wait));
+                } else {
+                    self.phase = Phase::Loosened { epoch };
+                    acts.extend([Act::Signal(Posix::CONT), Act::WakeAt(now + STOPPED_LOOK)]);
+                }
+            }
+            Event::Tick => match self.phase {
+                Phase::Stopping { .. } => acts.push(Act::LookWhetherStopped),
+                Phase::Loosened { epoch } => self.suspend(epoch, acts),
+                Phase::Running | Phase::Stopped | Phase::LeftOvers { .. } | Phase::Ended => {}
+            },
+            // The leader's end is still to come.
+            Event::Empty(_) | Event::OutOfReach => {}
+        }
+    }
+
+    fn suspend(&mut self, epoch: u64, acts: &mut Vec<Act>) {
+        self.phase = Phase::Stopping { epoch, wait: STOPPED_LOOK };
+        acts.extend([Act::Signal(Posix::STOP), Act::LookWhetherStopped]);
+    }
+
+    fn left_overs(
+        &mut self,
+        event: Event,
+        now: Instant,
+        (told, kill_at, wait): (bool, Instant, Duration),
+        acts: &mut Vec<Act>,
+    ) {
+        match event {
+            Event::Empty(true) | Event::OutOfReach => {
+                self.phase = Phase::Ended;
+                acts.push(Act::End);
+            }
+            Event::Empty(false) => {
+                self.killing |= now >= kill_at;
+                if self.killing {
+                    acts.push(Act::Signal(Posix::KILL));
+                } else if !told {
+                    acts.extend([Act::Signal(Posix::TERM), Act::Signal(Posix::CONT)]);
+                }
+                let next = (wait * 2).min(EMPTY_LOOK.1);
+                self.phase = Phase::LeftOvers { told: true, kill_at, wait: next };
+                let look_at = now + wait;
+                acts.push(Act::WakeAt(if self.killing { look_at } else { look_at.min(kill_at) }));
+            }
+            Event::Kill => {
+                self.killing = true;
+                acts.push(Act::LookWhetherEmpty);
+            }
+            Event::Tick => acts.push(Act::LookWhetherEmpty),
+            // The leader's end decided already; the rest is being told to end.
+            Event::Stop
+            | Event::Pause { .. }
+            | Event::Resume
+            | Event::LeaderEnded
+            | Event::Stopped(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TERM: Act = Act::Signal(Posix::TERM);
+    const CONT: Act = Act::Signal(Posix::CONT);
+    const KILL: Act = Act::Signal(Posix::KILL);
+    const STOP: Act = Act::Signal(Posix::STOP);
+
+    /// Feeds events, each at its millisecond, and compares everything that is to be done.
+    fn check(grace_ms: u64, steps: &[(u64, Event, &[Act])]) -> Life {
+        let start = epoch();
+        let mut life = Life::new(Duration::from_millis(grace_ms));
+        for (ms, event, expected) in steps {
+            let mut acts = Vec::new();
+            life.on(*event, start + Duration::from_millis(*ms), &mut acts);
+            assert_eq!(&acts, expected, "{event:?} at {ms}");
+        }
+        life
+    }
+
+    fn epoch() -> Instant {
+        use std::sync::OnceLock;
+        static START: OnceLock<Instant> = OnceLock::new();
+        *START.get_or_init(Instant::now)
+    }
+
+    fn wake(ms: u64) -> Act {
+        Act::WakeAt(epoch() + Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn a_clean_end_needs_one_look() {
+        let life = check(
+            10_000,
+            &[
+                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (0, Event::Empty(true), &[Act::End]),
+                (1, Event::Kill, &[]),
+            ],
+        );
+        assert!(!life.told_to_end());
+    }
+
+    #[test]
+    fn left_overs_are_terminated_then_killed() {
+        check(
+            8,
+            &[
+                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
+                (5, Event::Tick, &[Act::LookWhetherEmpty]),
+                (5, Event::Empty(false), &[wake(8)]),
+                (8, Event::Tick, &[Act::LookWhetherEmpty]),
+                (8, Event::Empty(false), &[KILL, wake(28)]),
+                (28, Event::Tick, &[Act::LookWhetherEmpty]),
+                (28, Event::Empty(true), &[Act::End]),
+            ],
+        );
+    }
+
+    #[test]
+    fn left_overs_get_a_second_at_most() {
+        check(
+            60_000,
+            &[
+                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
+                (1000, Event::Empty(false), &[KILL, wake(1010)]),
+                (1010, Event::OutOfReach, &[Act::End]),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_kill_reaches_left_overs_at_once() {
+        let life = check(
+            10_000,
+            &[
+                (0, Event::Stop, &[TERM, CONT]),
+                (9, Event::Kill, &[KILL]),
+                (10, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (10, Event::Empty(false), &[KILL, wake(15)]),
+                (15, Event::Empty(true), &[Act::End]),
+            ],
+        );
+        assert!(life.told_to_end());
+        let life = check(
+            10_000,
+            &[
+                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
+                (1, Event::Stop, &[]),
+                (2, Event::Kill, &[Act::LookWhetherEmpty]),
+                (2, Event::Empty(false), &[KILL, wake(12)]),
+            ],
+        );
+        assert!(!life.told_to_end(), "its own end came first");
+    }
+
+    #[test]
+    fn a_pause_is_reached_when_the_leader_is_stopped() {
+        check(
+            10_000,
+            &[
+                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
+                (0, Event::Stopped(false), &[wake(1)]),
+                (1, Event::Tick, &[Act::LookWhetherStopped]),
+                (1, Event::Stopped(false), &[wake(3)]),
+                (3, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
+                (4, Event::Resume, &[CONT]),
+                (5, Event::Pause { epoch: 2 }, &[STOP, Act::LookWhetherStopped]),
+                (6, Event::Resume, &[CONT]),
+                (7, Event::Stopped(true), &[]),
+                (8, Event::Tick, &[]),
+                (9, Event::Pause { epoch: 3 }, &[STOP, Act::LookWhetherStopped]),
+                (9, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+                (9, Event::Stopped(true), &[]),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_leader_that_cannot_stop_gets_another_chance() {
+        check(
+            10_000,
+            &[
+                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
+                (0, Event::Stopped(false), &[wake(1)]),
+                (1, Event::Stopped(false), &[wake(3)]),
+                (3, Event::Stopped(false), &[wake(7)]),
+                (7, Event::Stopped(false), &[wake(15)]),
+                (15, Event::Tick, &[Act::LookWhetherStopped]),
+                (15, Event::Stopped(false), &[CONT, wake(16)]),
+                (16, Event::Tick, &[STOP, Act::LookWhetherStopped]),
+                (16, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
+            ],
+        );
+    }
+
+    #[test]
+    fn a_stop_continues_what_is_suspended_and_no_pause_undoes_it() {
+        check(
+            10_000,
+            &[
+                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
+                (0, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
+                (1, Event::Stop, &[TERM, CONT]),
+                (2, Event::Pause { epoch: 2 }, &[]),
+                (2, Event::Resume, &[]),
+            ],
+        );
+    }
+}

@@ -1,0 +1,94 @@
+//! What this executor runs: an external command.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chongming_core::{Launch, Target};
+
+/// Size of an attempt's log unless the command says otherwise: 16 MiB.
+pub const DEFAULT_MAX_LOG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// An external command. Never goes through a shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The program and its arguments. A program with a slash is relative to `cwd`, any other is looked for
+    /// on the command's `PATH`.
+    pub argv: Vec<String>,
+    /// Added to the inherited environment; the later of two with the same name wins.
+    pub env: Vec<(String, String)>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// Time that a stop may take. What is left of the group when its leader has ended gets this long too,
+    /// but at most a second.
+    pub grace: Duration,
+    /// Size that the log of one attempt may have: of a longer one the middle is cut out.
+    pub max_log_bytes: u64,
+}
+
+impl Command {
+    /// A command in this program's working directory, with default limits.
+    pub fn new<A: Into<String>>(argv: impl IntoIterator<Item = A>) -> Self {
+        Self {
+            argv: argv.into_iter().map(Into::into).collect(),
+            env: Vec::new(),
+            cwd: PathBuf::from("."),
+            grace: Duration::from_secs(10),
+            max_log_bytes: DEFAULT_MAX_LOG_BYTES,
+        }
+    }
+
+    /// For [`TaskDefinition::external`](chongming_core::TaskDefinition::external).
+    #[must_use]
+    pub fn into_target(self) -> Arc<dyn Any + Send + Sync> {
+        Arc::new(self)
+    }
+}
+
+type Make = dyn Fn(&Launch) -> Result<Command, String> + Send + Sync;
+
+/// A command that depends on its attempt, such as on its arguments.
+pub struct CommandTemplate(Box<Make>);
+
+impl CommandTemplate {
+    /// Calls `make` for each attempt; its error fails the launch.
+    pub fn new(make: impl Fn(&Launch) -> Result<Command, String> + Send + Sync + 'static) -> Self {
+        Self(Box::new(make))
+    }
+
+    /// For [`TaskDefinition::external`](chongming_core::TaskDefinition::external).
+    #[must_use]
+    pub fn into_target(self) -> Arc<dyn Any + Send + Sync> {
+        Arc::new(self)
+    }
+}
+
+impl fmt::Debug for CommandTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("CommandTemplate")
+    }
+}
+
+/// Can this executor carry it?
+pub(crate) fn is_command(target: &Target) -> bool {
+    match target {
+        Target::External(any) => any.is::<Command>() || any.is::<CommandTemplate>(),
+        Target::Function(_) => false,
+    }
+}
+
+/// The command of one attempt.
+pub(crate) fn command_of(launch: &Launch) -> Result<Command, String> {
+    let Target::External(any) = &launch.target else {
+        return Err("a function of this program is no external command".to_owned());
+    };
+    if let Some(command) = any.downcast_ref::<Command>() {
+        return Ok(command.clone());
+    }
+    match any.downcast_ref::<CommandTemplate>() {
+        Some(template) => (template.0)(launch),
+        None => Err("the target is no external command".to_owned()),
+    }
+}

@@ -1,0 +1,213 @@
+//! The executor itself: what the controller sees.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+
+use chongming_core::{Abilities, Carrier, Executor, Launch, Signal, Target, UnsupportedTarget};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use crate::command::is_command;
+use crate::environment::Inherited;
+use crate::error::ExecutorError;
+use crate::guardian::{
+    Guardian, GuardianError, GuardianSpec, is_meant_to_be_guardian, own_program,
+};
+use crate::launcher::{Gate, Job, Launcher};
+use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::output::Echo;
+use crate::reactor::Reactor;
+use crate::sys::make_children_waitable;
+
+/// Runs external commands ([`Command`](crate::Command)), each in a process group of its own.
+///
+/// No process outlives its attempt: what is left of the group when its leader has ended is ended too, and
+/// only then the end is reported. If this program is killed, its guardian ends all groups. What leaves its
+/// group (by `setsid`) is out of reach of a stop, but not of the guardian.
+///
+/// The commands inherit the environment that this program has when the executor is made. Dropping the
+/// executor kills what still runs and waits for it.
+pub struct ProcessExecutor {
+    mailbox: Arc<Mailbox>,
+    launcher: Launcher,
+    reactor: Option<JoinHandle<()>>,
+    next_id: AtomicU64,
+}
+
+impl ProcessExecutor {
+    /// With default options. The program must call [`init`](crate::init) first in `main`.
+    ///
+    /// # Errors
+    /// [`ExecutorError`] says what is missing.
+    pub fn new() -> Result<Self, ExecutorError> {
+        Self::builder().build()
+    }
+
+    /// With options.
+    #[must_use]
+    pub fn builder() -> ProcessExecutorBuilder {
+        ProcessExecutorBuilder::default()
+    }
+}
+
+/// Options of a [`ProcessExecutor`].
+#[derive(Default)]
+pub struct ProcessExecutorBuilder {
+    guardian_program: Option<PathBuf>,
+    echo: Option<Echo>,
+}
+
+impl ProcessExecutorBuilder {
+    /// The program to run as the guardian, instead of this program. It must call [`init`](crate::init).
+    #[must_use]
+    pub fn guardian_program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.guardian_program = Some(program.into());
+        self
+    }
+
+    /// Gets a copy of everything that the commands write. It is called by the thread that watches all
+    /// commands, so it must not block for long.
+    #[must_use]
+    pub fn echo(mut self, echo: Echo) -> Self {
+        self.echo = Some(echo);
+        self
+    }
+
+    /// Makes the executor and its guardian.
+    ///
+    /// # Errors
+    /// [`ExecutorError`] says what is missing.
+    pub fn build(self) -> Result<ProcessExecutor, ExecutorError> {
+        if is_meant_to_be_guardian() {
+            return Err(ExecutorError::InsideGuardian);
+        }
+        make_children_waitable();
+        let spec = GuardianSpec {
+            program: self.guardian_program.unwrap_or_else(own_program),
+            token: token().map_err(system("get random bytes"))?,
+        };
+        let guardian = start_guardian(&spec)?;
+        let mailbox = Arc::new(Mailbox::new().map_err(system("make an eventfd"))?);
+        let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+            .map_err(system("open /dev/null"))?;
+        let launcher = Launcher::new(Inherited::capture(&spec.token), null, Arc::clone(&mailbox));
+        let reactor = Reactor::new(Arc::clone(&mailbox), guardian, spec, self.echo)
+            .map_err(system("make an epoll descriptor"))?;
+        let reactor = thread::Builder::new()
+            .name("processes".to_owned())
+            .spawn(move || reactor.run())
+            .map_err(|source| ExecutorError::System { what: "start a thread", source })?;
+        Ok(ProcessExecutor {
+            mailbox,
+            launcher,
+            reactor: Some(reactor),
+            next_id: AtomicU64::new(1),
+        })
+    }
+}
+
+impl Executor for ProcessExecutor {
+    fn name(&self) -> &'static str {
+        "process"
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { hard_stop: true, isolation: true }
+    }
+
+    fn check(&self, target: &Target) -> Result<(), UnsupportedTarget> {
+        if is_command(target) {
+            return Ok(());
+        }
+        Err(UnsupportedTarget("the process executor runs external commands only".to_owned()))
+    }
+
+    fn launch(&self, launch: Launch) -> Arc<dyn Carrier> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        let gate = Arc::new(Gate::new());
+        let carrier =
+            ProcessCarrier { id, gate: Arc::clone(&gate), mailbox: Arc::clone(&self.mailbox) };
+        self.launcher.push(Job { id, launch, gate });
+        Arc::new(carrier)
+    }
+}
+
+impl Drop for ProcessExecutor {
+    fn drop(&mut self) {
+        let launchers = self.launcher.close();
+        let own = thread::current().id();
+        // A sink may drop the executor from one of its own threads, which cannot wait for itself.
+        let join = |thread: JoinHandle<()>| {
+            if thread.thread().id() != own {
+                let _ = thread.join();
+            }
+        };
+        launchers.into_iter().for_each(join);
+        self.mailbox.send(Letter::Close);
+        self.reactor.take().into_iter().for_each(join);
+    }
+}
+
+impl fmt::Debug for ProcessExecutor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessExecutor").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for ProcessExecutorBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProcessExecutorBuilder")
+            .field("guardian_program", &self.guardian_program)
+            .finish_non_exhaustive()
+    }
+}
+
+struct ProcessCarrier {
+    id: ChildId,
+    gate: Arc<Gate>,
+    mailbox: Arc<Mailbox>,
+}
+
+impl Carrier for ProcessCarrier {
+    fn signal(&self, signal: Signal) {
+        self.gate.signal(self.id, signal, &self.mailbox);
+    }
+}
+
+fn start_guardian(spec: &GuardianSpec) -> Result<Guardian, ExecutorError> {
+    let guardian = Guardian::start(spec).map_err(|error| guardian_error(spec, error))?;
+    match guardian.wait_until_ready() {
+        Ok(()) => Ok(guardian),
+        Err(error) => {
+            guardian.discard();
+            Err(guardian_error(spec, error))
+        }
+    }
+}
+
+fn guardian_error(spec: &GuardianSpec, error: GuardianError) -> ExecutorError {
+    let program = std::fs::read_link(&spec.program).unwrap_or_else(|_| spec.program.clone());
+    match error {
+        GuardianError::NoHandshake => ExecutorError::InitNotCalled { program },
+        GuardianError::Start(source) => ExecutorError::Guardian { program, source },
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(Errno) -> ExecutorError {
+    move |errno| ExecutorError::System { what, source: io::Error::from(errno) }
+}
+
+/// 128 random bits, in hexadecimal.
+fn token() -> rustix::io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += getrandom(rest, GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

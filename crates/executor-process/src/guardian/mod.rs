@@ -1,0 +1,192 @@
+//! The guardian: a second process that ends all children when the supervisor is killed.
+//!
+//! It is this same program, run again with a variable in its environment that [`init`] looks for, in a
+//! session of its own and deaf to every signal but SIGKILL. A socket joins the two. The supervisor passes a
+//! pidfd for each group that it starts; when the supervisor is gone, the guardian reads the end of the
+//! stream and kills what is left: the groups it was told of, then everything that carries the executor's
+//! mark in its environment.
+//!
+//! A child shares the supervisor's end of the socket until it has become its own program, so the end of the
+//! stream comes only after each launch has either happened or failed. Hence nothing slips through, however
+//! close to a launch the supervisor dies.
+
+mod helper;
+mod wire;
+
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, fcntl_getfd};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::time::Timespec;
+
+use crate::environment::GUARDIAN;
+use crate::group::Group;
+use crate::sys::{Place, Spawn, spawn};
+use wire::Message;
+
+/// Longest time that the re-run program may take to call [`init`].
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// To be called first in `main` of every program that runs commands.
+///
+/// Turns the process into the guardian when it was started as one, and then never returns. In any other
+/// process it does nothing.
+pub fn init() {
+    if let Some(token) = std::env::var_os(GUARDIAN) {
+        helper::run(&token.to_string_lossy());
+    }
+}
+
+/// Is this process meant to be a guardian, but did not call [`init`]?
+pub(crate) fn is_meant_to_be_guardian() -> bool {
+    std::env::var_os(GUARDIAN).is_some()
+}
+
+/// Why there is no guardian.
+#[derive(Debug)]
+pub(crate) enum GuardianError {
+    /// The program ran again but never reached [`init`].
+    NoHandshake,
+    /// It could not be started.
+    Start(io::Error),
+}
+
+impl fmt::Display for GuardianError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoHandshake => f.write_str("it did not call init"),
+            Self::Start(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl From<Errno> for GuardianError {
+    fn from(errno: Errno) -> Self {
+        Self::Start(errno.into())
+    }
+}
+
+/// How to start a guardian.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardianSpec {
+    /// The program to run again.
+    pub(crate) program: PathBuf,
+    /// The executor that it guards.
+    pub(crate) token: String,
+}
+
+/// The supervisor's end of a running guardian.
+#[derive(Debug)]
+pub(crate) struct Guardian {
+    socket: OwnedFd,
+    pidfd: OwnedFd,
+}
+
+impl Guardian {
+    /// Starts one. It is not known yet whether the program calls [`init`].
+    pub(crate) fn start(spec: &GuardianSpec) -> Result<Self, GuardianError> {
+        let (socket, theirs) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+        let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        let program = c_string(spec.program.as_os_str().as_bytes())?;
+        let mut env = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            if name != GUARDIAN {
+                env.push(c_string(&[name.as_bytes(), b"=", value.as_bytes()].concat())?);
+            }
+        }
+        env.push(c_string(format!("{GUARDIAN}={}", spec.token).as_bytes())?);
+        let env: Vec<_> = env.iter().map(CString::as_c_str).collect();
+        let pid = spawn(&Spawn {
+            program: &program,
+            argv: &[c"chongming-guardian"],
+            env: &env,
+            cwd: c"/",
+            fds: &[(theirs.as_fd(), 0), (null.as_fd(), 1), (null.as_fd(), 2)],
+            place: Place::OwnSessionSignalsBlocked,
+        })?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+        Ok(Self { socket, pidfd })
+    }
+
+    /// Waits until it says that it guards.
+    pub(crate) fn wait_until_ready(&self) -> Result<(), GuardianError> {
+        let deadline = Instant::now() + HANDSHAKE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(GuardianError::NoHandshake);
+            }
+            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
+                Ok(0) | Err(Errno::INTR) => {}
+                Ok(_) if wire::receive_hello(self.socket.as_fd()) => return Ok(()),
+                Ok(_) => return Err(GuardianError::NoHandshake),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Readable when it has ended.
+    pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+
+    /// Tells it of a group. A failure is no harm: the mark remains.
+    pub(crate) fn register(&self, group: &Group) {
+        let _ = wire::send(self.socket.as_fd(), Message::Started(group.leader()), &[group.pidfd()]);
+    }
+
+    /// Tells it that a group is empty.
+    pub(crate) fn unregister(&self, leader: Pid) {
+        let _ = wire::send(self.socket.as_fd(), Message::Ended(leader), &[]);
+    }
+
+    /// Ends it in an orderly way: there is nothing left to guard.
+    pub(crate) fn dismiss(self) {
+        if wire::send(self.socket.as_fd(), Message::Dismissed, &[]).is_err() {
+            self.kill();
+        }
+        self.reap();
+    }
+
+    /// Ends it at once.
+    pub(crate) fn discard(self) {
+        self.kill();
+        self.reap();
+    }
+
+    fn kill(&self) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    fn reap(&self) {
+        while let Err(Errno::INTR) =
+            waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
+        {}
+    }
+}
+
+/// This very program, also when its file was replaced or deleted meanwhile.
+pub(crate) fn own_program() -> PathBuf {
+    Path::new("/proc/self/exe").to_owned()
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString, GuardianError> {
+    CString::new(bytes).map_err(|error| GuardianError::Start(io::Error::other(error)))
+}
+
+/// Is our standard input what a guardian gets?
+fn has_socket() -> bool {
+    let stdin = io::stdin();
+    fcntl_getfd(&stdin).is_ok() && rustix::net::sockopt::socket_type(&stdin).is_ok()
+}

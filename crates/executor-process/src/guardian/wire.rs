@@ -1,0 +1,139 @@
+//! What the supervisor tells its guardian: one packet each, a pidfd with each start.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::{Errno, Result};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recv, recvmsg, send as send_plain, sendmsg,
+};
+use rustix::process::Pid;
+
+/// What the guardian sends once, when it guards.
+const HELLO: &[u8] = b"guarding";
+
+/// One packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// A group was started; its leader's pidfd comes along.
+    Started(Pid),
+    /// That group is empty.
+    Ended(Pid),
+    /// There is nothing left to guard.
+    Dismissed,
+}
+
+impl Message {
+    fn encode(self) -> [u8; 5] {
+        let (kind, pid) = match self {
+            Self::Started(pid) => (b'S', pid.as_raw_nonzero().get()),
+            Self::Ended(pid) => (b'E', pid.as_raw_nonzero().get()),
+            Self::Dismissed => (b'D', 0),
+        };
+        let [a, b, c, d] = pid.to_le_bytes();
+        [kind, a, b, c, d]
+    }
+
+    fn decode(packet: &[u8]) -> Option<Self> {
+        let [kind, a, b, c, d] = *packet else { return None };
+        let pid = Pid::from_raw(i32::from_le_bytes([a, b, c, d]));
+        match kind {
+            b'S' => pid.map(Self::Started),
+            b'E' => pid.map(Self::Ended),
+            b'D' => Some(Self::Dismissed),
+            _ => None,
+        }
+    }
+}
+
+/// Sends a packet without ever waiting.
+pub(crate) fn send(socket: BorrowedFd<'_>, message: Message, fds: &[BorrowedFd<'_>]) -> Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    }
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    sendmsg(socket, &[IoSlice::new(&message.encode())], &mut ancillary, flags).map(drop)
+}
+
+/// What the guardian can read.
+#[derive(Debug)]
+pub(crate) enum Received {
+    /// A packet, with its descriptor if it has one.
+    Message(Message, Option<OwnedFd>),
+    /// Nothing that makes sense.
+    Noise,
+    /// The supervisor is gone.
+    End,
+}
+
+/// Receives one packet.
+pub(crate) fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut packet = [0; 5];
+    let got = recvmsg(
+        socket,
+        &mut [IoSliceMut::new(&mut packet)],
+        &mut ancillary,
+        flags | RecvFlags::CMSG_CLOEXEC,
+    )?;
+    if got.bytes == 0 {
+        return Ok(Received::End);
+    }
+    let fd = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    let message = packet.get(..got.bytes).and_then(Message::decode);
+    Ok(message.map_or(Received::Noise, |message| Received::Message(message, fd)))
+}
+
+/// The guardian's first word.
+pub(crate) fn send_hello(socket: BorrowedFd<'_>) -> Result<()> {
+    send_plain(socket, HELLO, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// Was that the guardian's first word?
+pub(crate) fn receive_hello(socket: BorrowedFd<'_>) -> bool {
+    let mut packet = [0; 16];
+    loop {
+        match recv(socket, &mut packet, RecvFlags::DONTWAIT) {
+            Err(Errno::INTR) => {}
+            Ok((length, _)) => return packet.get(..length) == Some(HELLO),
+            Err(_) => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use rustix::process::getpid;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn packets_arrive_whole_and_in_order() {
+        let (a, b) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                .unwrap();
+        let pid = getpid();
+        send(a.as_fd(), Message::Started(pid), &[a.as_fd()]).unwrap();
+        send(a.as_fd(), Message::Ended(pid), &[]).unwrap();
+        send_plain(&a, b"noise", SendFlags::empty()).unwrap();
+        send(a.as_fd(), Message::Dismissed, &[]).unwrap();
+        let next = || receive(b.as_fd(), RecvFlags::empty()).unwrap();
+        assert!(matches!(next(), Received::Message(Message::Started(p), Some(_)) if p == pid));
+        assert!(matches!(next(), Received::Message(Message::Ended(p), None) if p == pid));
+        assert!(matches!(next(), Received::Noise));
+        assert!(matches!(next(), Received::Message(Message::Dismissed, None)));
+        send_hello(b.as_fd()).unwrap();
+        assert!(receive_hello(a.as_fd()));
+        drop(a);
+        assert!(matches!(next(), Received::End));
+    }
+}

@@ -1,0 +1,298 @@
+//! A few threads that start children: a start waits until the child's program runs, so neither the caller
+//! nor the reactor does it.
+
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString};
+use std::fs;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use chongming_core::{
+    AttemptEnd, AttemptFiles, Failure, FailureKind, Launch, Report, Signal, clean,
+};
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::pipe::{PipeFlags, pipe_with};
+
+use crate::command::command_of;
+use crate::environment::Inherited;
+use crate::group::Group;
+use crate::log_file::LogFile;
+use crate::mailbox::{ChildId, Letter, Mailbox, lock};
+use crate::output::Output;
+use crate::program;
+use crate::reactor::{NewChild, report};
+use crate::sys::{Place, Spawn, spawn};
+
+/// Holds back signals until the child can take them.
+pub(crate) struct Gate(Mutex<GateState>);
+
+enum GateState {
+    /// Not started yet; these came meanwhile.
+    Early(Vec<Signal>),
+    /// The reactor has it.
+    Started,
+    /// It never started.
+    Over,
+}
+
+impl Gate {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(GateState::Early(Vec::new())))
+    }
+
+    /// Passes a signal on, or keeps it. Never blocks for long.
+    pub(crate) fn signal(&self, id: ChildId, signal: Signal, mailbox: &Mailbox) {
+        match &mut *lock(&self.0) {
+            GateState::Early(kept) => kept.push(signal),
+            GateState::Started => mailbox.send(Letter::Signal(id, signal)),
+            GateState::Over => {}
+        }
+    }
+
+    /// Was it told to end already? Then it never starts.
+    fn is_over_before_start(&self) -> bool {
+        let mut state = lock(&self.0);
+        let told = matches!(&*state, GateState::Early(kept)
+            if kept.iter().any(|s| matches!(s, Signal::Stop { .. } | Signal::Kill)));
+        if told {
+            *state = GateState::Over;
+        }
+        told
+    }
+
+    fn never_started(&self) {
+        *lock(&self.0) = GateState::Over;
+    }
+
+    /// Hands the child over, with what was kept. The lock keeps later signals behind it.
+    fn started(&self, child: NewChild, mailbox: &Mailbox) {
+        let mut state = lock(&self.0);
+        if let GateState::Early(kept) = mem::replace(&mut *state, GateState::Started) {
+            mailbox.send(Letter::Started(Box::new(child), kept));
+        }
+    }
+}
+
+/// One attempt to start.
+pub(crate) struct Job {
+    pub(crate) id: ChildId,
+    pub(crate) launch: Launch,
+    pub(crate) gate: Arc<Gate>,
+}
+
+/// The threads and their queue.
+pub(crate) struct Launcher {
+    shared: Arc<Shared>,
+    max_threads: usize,
+}
+
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    inherited: Inherited,
+    null: OwnedFd,
+    mailbox: Arc<Mailbox>,
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: VecDeque<Job>,
+    idle: usize,
+    threads: Vec<JoinHandle<()>>,
+    closed: bool,
+}
+
+impl Launcher {
+    /// `null` is `/dev/null`, the children's standard input.
+    pub(crate) fn new(inherited: Inherited, null: OwnedFd, mailbox: Arc<Mailbox>) -> Self {
+        let max_threads = thread::available_parallelism().map_or(1, usize::from);
+        let shared =
+            Shared { queue: Mutex::default(), wake: Condvar::new(), inherited, null, mailbox };
+        Self { shared: Arc::new(shared), max_threads }
+    }
+
+    /// Takes a job. Never blocks for long.
+    pub(crate) fn push(&self, job: Job) {
+        let mut queue = lock(&self.shared.queue);
+        if queue.closed {
+            drop(queue);
+            refuse(&job);
+            return;
+        }
+        queue.jobs.push_back(job);
+        if queue.jobs.len() > queue.idle && queue.threads.len() < self.max_threads {
+            let shared = Arc::clone(&self.shared);
+            let name = format!("launch-{}", queue.threads.len());
+            match thread::Builder::new().name(name).spawn(move || shared.work()) {
+                Ok(thread) => queue.threads.push(thread),
+                Err(error) if queue.threads.is_empty() => {
+                    let job = queue.jobs.pop_back();
+                    drop(queue);
+                    if let Some(job) = job {
+                        fail(&job, &format!("no thread to start it with: {error}"));
+                    }
+                    return;
+                }
+                // The others will do it.
+                Err(_) => {}
+            }
+        }
+        drop(queue);
+        self.shared.wake.notify_one();
+    }
+
+    /// Takes no more jobs; those that wait are never started. Returns the threads to be joined.
+    pub(crate) fn close(&self) -> Vec<JoinHandle<()>> {
+        let (jobs, threads) = {
+            let mut queue = lock(&self.shared.queue);
+            queue.closed = true;
+            (mem::take(&mut queue.jobs), mem::take(&mut queue.threads))
+        };
+        self.shared.wake.notify_all();
+        jobs.iter().for_each(refuse);
+        threads
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        loop {
+            let mut queue = lock(&self.queue);
+            let job = loop {
+                if let Some(job) = queue.jobs.pop_front() {
+                    break job;
+                }
+                if queue.closed {
+                    return;
+                }
+                queue.idle += 1;
+                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue.idle -= 1;
+            };
+            drop(queue);
+            self.carry_out(&job);
+        }
+    }
+
+    fn carry_out(&self, job: &Job) {
+        if job.gate.is_over_before_start() {
+            end_unstarted(job, "it was told to end before it was launched");
+            return;
+        }
+        match self.start(job) {
+            Ok(child) => {
+                report(&*job.launch.sink, Report::Launched);
+                job.gate.started(child, &self.mailbox);
+            }
+            Err(problem) => fail(job, &problem),
+        }
+    }
+
+    fn start(&self, job: &Job) -> Result<NewChild, String> {
+        let launch = &job.launch;
+        let command = command_of(launch)?;
+        let argv = argv(&command.argv)?;
+        let variables = self.inherited.for_attempt(launch, &command)?;
+        let cwd = program::working_directory(&command.cwd)?;
+        let name = command.argv.first().map_or("", String::as_str);
+        let file = program::find(name, &cwd, variables.get("PATH"))?;
+        let log = match &launch.files {
+            Some(files) => Some(prepare_files(files, command.max_log_bytes)?),
+            None => None,
+        };
+        let (out, out_writer) = pipe()?;
+        let (err, err_writer) = pipe()?;
+        let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let leader = spawn(&Spawn {
+            program: &c_path(&file)?,
+            argv: &argv,
+            env: &variables.entries(),
+            cwd: &c_path(&cwd)?,
+            fds: &[(self.null.as_fd(), 0), (out_writer.as_fd(), 1), (err_writer.as_fd(), 2)],
+            place: Place::OwnGroup,
+        })
+        .map_err(|error| match error {
+            Errno::MFILE | Errno::NFILE => descriptors(error),
+            other => program::spawn_problem(&file, &cwd, other),
+        })?;
+        let group = Group::of_new_child(leader).map_err(|error| {
+            // Still our unreaped child, so the number is its own.
+            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
+            let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
+            format!("its process cannot be watched: {}", descriptors(error))
+        })?;
+        let output = Output::new(out, err, log);
+        let sink = Arc::clone(&launch.sink);
+        Ok(NewChild { id: job.id, group, grace: command.grace, output, sink })
+    }
+}
+
+fn prepare_files(files: &AttemptFiles, max_log_bytes: u64) -> Result<LogFile, String> {
+    let log = LogFile::create(&files.log, max_log_bytes)
+        .map_err(|error| format!("its log {:?} cannot be created: {error}", files.log))?;
+    create_dir(&files.artifact_dir).map_err(|error| {
+        format!("its artifact folder {:?} cannot be created: {error}", files.artifact_dir)
+    })?;
+    Ok(log)
+}
+
+/// One system call where the parent exists.
+fn create_dir(dir: &Path) -> io::Result<()> {
+    match fs::create_dir(dir) {
+        Ok(()) => Ok(()),
+        Err(_) => fs::create_dir_all(dir),
+    }
+}
+
+/// A pipe whose read end does not block; the child's end does.
+fn pipe() -> Result<(OwnedFd, OwnedFd), String> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
+    ioctl_fionbio(&reader, true).map_err(descriptors)?;
+    Ok((reader, writer))
+}
+
+fn descriptors(error: Errno) -> String {
+    match error {
+        Errno::MFILE => "this program has too many open files (see ulimit -n)".to_owned(),
+        Errno::NFILE => "this system has too many open files".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn argv(argv: &[String]) -> Result<Vec<CString>, String> {
+    argv.iter()
+        .enumerate()
+        .map(|(i, argument)| {
+            CString::new(argument.as_str())
+                .map_err(|_| format!("argument {i} of its command contains a NUL character"))
+        })
+        .collect()
+}
+
+fn c_path(path: &Path) -> Result<CString, String> {
+    CString::new(path.as_os_str().as_bytes())
+        .map_err(|_| format!("the path {path:?} contains a NUL character"))
+}
+
+fn fail(job: &Job, problem: &str) {
+    job.gate.never_started();
+    report(
+        &*job.launch.sink,
+        Report::LaunchFailed(Failure::new(FailureKind::LaunchFailed, problem)),
+    );
+}
+
+fn refuse(job: &Job) {
+    end_unstarted(job, "its executor was closed before it was launched");
+}
+
+fn end_unstarted(job: &Job, why: &str) {
+    job.gate.never_started();
+    let end = AttemptEnd::Interrupted { message: Some(clean(why)) };
+    report(&*job.launch.sink, Report::Ended(end));
+}

@@ -1,0 +1,91 @@
+//! What `/proc` says about processes.
+
+use std::fs;
+use std::io::Read;
+
+use rustix::process::{Pid, RawPid};
+
+/// The fields of `/proc/<pid>/stat` that we use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stat {
+    /// One letter: `R`, `S`, `T`, `Z`, …
+    pub(crate) state: u8,
+    /// Its process group.
+    pub(crate) group: RawPid,
+    /// Kernel flags.
+    pub(crate) flags: u64,
+    /// Start, in clock ticks since boot.
+    pub(crate) start_time: u64,
+}
+
+/// `PF_KTHREAD`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+impl Stat {
+    /// Reads it; `None` when the process is gone.
+    pub(crate) fn of(pid: RawPid) -> Option<Self> {
+        let mut text = [0; 1024];
+        let mut file = fs::File::open(format!("/proc/{pid}/stat")).ok()?;
+        let length = file.read(&mut text).ok()?;
+        Self::parse(text.get(..length)?)
+    }
+
+    /// The name in the second field may hold anything, so the rest begins after the last `)`.
+    fn parse(text: &[u8]) -> Option<Self> {
+        let name_end = text.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(text.get(name_end + 1..)?).ok()?;
+        let mut fields = rest.split_ascii_whitespace();
+        Some(Self {
+            state: *fields.next()?.as_bytes().first()?,
+            group: fields.nth(1)?.parse().ok()?,
+            flags: fields.nth(3)?.parse().ok()?,
+            start_time: fields.nth(12)?.parse().ok()?,
+        })
+    }
+
+    /// Has it ended, but for being waited for?
+    pub(crate) const fn is_zombie(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Is it a thread of the kernel?
+    pub(crate) const fn is_kernel_thread(&self) -> bool {
+        self.flags & KERNEL_THREAD != 0
+    }
+}
+
+/// The ids of all processes that can be seen.
+pub(crate) fn all_pids() -> impl Iterator<Item = RawPid> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Does this group have a member that has not ended?
+pub(crate) fn group_has_living_member(group: Pid) -> bool {
+    let group = group.as_raw_nonzero().get();
+    all_pids().filter_map(Stat::of).any(|stat| stat.group == group && !stat.is_zombie())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_full_of_brackets_does_not_confuse() {
+        let line = b"42 (a) Z 1 (b)) T 1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8813 2 3";
+        let stat = Stat::parse(line).unwrap();
+        assert_eq!(stat, Stat { state: b'T', group: 77, flags: 4_194_560, start_time: 8813 });
+        assert_eq!(Stat::parse(b"42 (cut off"), None);
+    }
+
+    #[test]
+    fn this_process_is_seen() {
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        let stat = Stat::of(own).unwrap();
+        assert!(!stat.is_zombie() && !stat.is_kernel_thread() && stat.start_time > 0);
+        assert!(all_pids().any(|pid| pid == own));
+        assert!(group_has_living_member(rustix::process::getpgrp()));
+    }
+}

@@ -1,0 +1,370 @@
+//! One thread that waits for all children: their ends, their output, their timers, and their signals.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::process::Signal as Posix;
+use rustix::time::Timespec;
+
+use crate::child::{Act, Event, Life};
+use crate::exit::Exit;
+use crate::group::Group;
+use crate::guardian::{Guardian, GuardianSpec};
+use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::output::{Echo, Output, State, Stream};
+
+/// Guardians are not started more often than this.
+const GUARDIAN_PAUSE: Duration = Duration::from_secs(1);
+const READ_BYTES: usize = 64 * 1024;
+
+/// A child that was just started.
+pub(crate) struct NewChild {
+    pub(crate) id: ChildId,
+    pub(crate) group: Group,
+    pub(crate) grace: Duration,
+    pub(crate) output: Output,
+    pub(crate) sink: Arc<dyn AttemptSink>,
+}
+
+struct Child {
+    group: Group,
+    life: Life,
+    exit: Option<Exit>,
+    output: Output,
+    tick_at: Option<Instant>,
+    sink: Arc<dyn AttemptSink>,
+}
+
+/// What an epoll event is about; see [`Source::data`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Mailbox,
+    Guardian,
+    Leader(ChildId),
+    Stream(ChildId, Stream),
+}
+
+impl Source {
+    fn data(self) -> EventData {
+        EventData::new_u64(match self {
+            Self::Mailbox => 0,
+            Self::Guardian => 1,
+            Self::Leader(id) => id << 2,
+            Self::Stream(id, Stream::Out) => id << 2 | 1,
+            Self::Stream(id, Stream::Err) => id << 2 | 2,
+        })
+    }
+
+    /// Ids of children begin at 1, so the first four numbers are free.
+    fn from_data(data: EventData) -> Option<Self> {
+        let number = data.u64();
+        let id = number >> 2;
+        match (id, number & 3) {
+            (0, 0) => Some(Self::Mailbox),
+            (0, 1) => Some(Self::Guardian),
+            (0, _) => None,
+            (_, 0) => Some(Self::Leader(id)),
+            (_, 1) => Some(Self::Stream(id, Stream::Out)),
+            (_, 2) => Some(Self::Stream(id, Stream::Err)),
+            _ => None,
+        }
+    }
+}
+
+/// The reactor.
+pub(crate) struct Reactor {
+    epoll: OwnedFd,
+    mailbox: Arc<Mailbox>,
+    children: HashMap<ChildId, Child>,
+    timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
+    guardian: Option<Guardian>,
+    guardian_spec: GuardianSpec,
+    guardian_started: Instant,
+    echo: Option<Echo>,
+    buffer: Box<[u8]>,
+    closing: bool,
+}
+
+impl Reactor {
+    /// With a guardian that is ready.
+    pub(crate) fn new(
+        mailbox: Arc<Mailbox>,
+        guardian: Guardian,
+        guardian_spec: GuardianSpec,
+        echo: Option<Echo>,
+    ) -> rustix::io::Result<Self> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
+        epoll::add(&epoll, guardian.pidfd(), Source::Guardian.data(), EventFlags::IN)?;
+        Ok(Self {
+            epoll,
+            mailbox,
+            children: HashMap::new(),
+            timers: BinaryHeap::new(),
+            guardian: Some(guardian),
+            guardian_spec,
+            guardian_started: Instant::now(),
+            echo,
+            buffer: vec![0; READ_BYTES].into_boxed_slice(),
+            closing: false,
+        })
+    }
+
+    /// Runs until it is closed and no child is left.
+    pub(crate) fn run(mut self) {
+        let mut space = [MaybeUninit::<epoll::Event>::uninit(); 128];
+        while !(self.closing && self.children.is_empty()) {
+            let timeout = self.time_to_next_timer();
+            let events: Vec<Source> = match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
+                Ok((events, _)) => {
+                    events.iter().filter_map(|event| Source::from_data(event.data)).collect()
+                }
+                Err(Errno::INTR) => Vec::new(),
+                // Nothing we could do: the descriptors are ours and valid.
+                Err(_) => Vec::new(),
+            };
+            // Output first: an end that comes with it must find it read.
+            for source in &events {
+                if let Source::Stream(id, stream) = source {
+                    self.read(*id, *stream);
+                }
+            }
+            for source in &events {
+                match source {
+                    Source::Mailbox => self.open_letters(),
+                    Source::Guardian => self.guardian_ended(),
+                    Source::Leader(id) => self.look_at_leader(*id),
+                    Source::Stream(..) => {}
+                }
+            }
+            self.fire_timers();
+        }
+        if let Some(guardian) = self.guardian {
+            guardian.dismiss();
+        }
+    }
+
+    fn open_letters(&mut self) {
+        for letter in self.mailbox.take() {
+            match letter {
+                Letter::Started(child, kept) => self.started(*child, kept),
+                Letter::Signal(id, signal) => self.signal(id, signal),
+                Letter::Close => {
+                    self.closing = true;
+                    let ids: Vec<ChildId> = self.children.keys().copied().collect();
+                    for id in ids {
+                        self.signal(id, Signal::Kill);
+                    }
+                }
+            }
+        }
+    }
+
+    fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
+        let NewChild { id, group, grace, output, sink } = new;
+        if let Some(guardian) = &self.guardian {
+            guardian.register(&group);
+        }
+        let watched = self.watch(Source::Leader(id), group.pidfd());
+        for stream in [Stream::Out, Stream::Err] {
+            if let Some(fd) = output.descriptor(stream) {
+                let _ = self.watch(Source::Stream(id, stream), fd);
+            }
+        }
+        let life = Life::new(grace);
+        self.children.insert(id, Child { group, life, exit: None, output, tick_at: None, sink });
+        for signal in kept {
+            self.signal(id, signal);
+        }
+        if watched.is_err() || self.closing {
+            // Out of kernel memory, or too late: it must not go on unseen.
+            self.signal(id, Signal::Kill);
+        }
+    }
+
+    fn watch(&self, source: Source, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
+        epoll::add(&self.epoll, fd, source.data(), EventFlags::IN)
+    }
+
+    fn signal(&mut self, id: ChildId, signal: Signal) {
+        // An end that came first counts as its own.
+        self.look_at_leader(id);
+        self.happened(
+            id,
+            match signal {
+                Signal::Stop { .. } => Event::Stop,
+                Signal::Kill => Event::Kill,
+                Signal::Pause { epoch } => Event::Pause { epoch },
+                Signal::Resume => Event::Resume,
+            },
+        );
+    }
+
+    fn look_at_leader(&mut self, id: ChildId) {
+        let Some(child) = self.children.get_mut(&id) else { return };
+        if child.exit.is_some() {
+            return;
+        }
+        let Some(exit) = child.group.peek_exit() else { return };
+        child.exit = Some(exit);
+        let _ = epoll::delete(&self.epoll, child.group.pidfd());
+        child.group.leader_ended();
+        self.happened(id, Event::LeaderEnded);
+    }
+
+    /// Feeds an event to a child's machine, and carries out what it answers.
+    fn happened(&mut self, id: ChildId, event: Event) {
+        let now = Instant::now();
+        let mut events = VecDeque::from([event]);
+        let mut acts = Vec::new();
+        while let Some(event) = events.pop_front() {
+            let Some(child) = self.children.get_mut(&id) else { return };
+            child.life.on(event, now, &mut acts);
+            for act in acts.drain(..) {
+                match act {
+                    Act::Signal(signal) => {
+                        let sent = child.group.signal(signal);
+                        if signal == Posix::KILL && sent == Err(Errno::PERM) {
+                            events.push_back(Event::OutOfReach);
+                        }
+                    }
+                    Act::LookWhetherStopped => {
+                        events.push_back(Event::Stopped(child.group.is_leader_stopped()));
+                    }
+                    Act::LookWhetherEmpty => {
+                        events.push_back(Event::Empty(child.group.is_empty()));
+                    }
+                    Act::WakeAt(at) => {
+                        child.tick_at = Some(at);
+                        self.timers.push(Reverse((at, id)));
+                    }
+                    Act::Paused { epoch } => report(&*child.sink, Report::Paused { epoch }),
+                    Act::End => {
+                        if let Some(child) = self.children.remove(&id) {
+                            self.end(child);
+                        }
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, mut child: Child) {
+        for stream in [Stream::Out, Stream::Err] {
+            if let Some(fd) = child.output.descriptor(stream) {
+                let _ = epoll::delete(&self.epoll, fd);
+            }
+        }
+        child.output.drain(&mut self.buffer, self.echo.as_ref());
+        child.group.reap();
+        if let Some(guardian) = &self.guardian {
+            guardian.unregister(child.group.leader());
+        }
+        let exit = child.exit.unwrap_or(Exit::Unknown);
+        let end = exit.end(child.life.told_to_end(), &child.output.error_tail());
+        // Everything of the child is let go before its end is told.
+        let Child { sink, output, group, .. } = child;
+        let end = with_log_problem(end, output.log_problem());
+        drop((output, group));
+        report(&*sink, Report::Ended(end));
+    }
+
+    fn read(&mut self, id: ChildId, stream: Stream) {
+        let Some(child) = self.children.get_mut(&id) else { return };
+        let (state, some) = child.output.read(stream, &mut self.buffer, self.echo.as_ref());
+        if state == State::Ended {
+            // A child that is just being started may share the pipe for a moment, so that closing it does
+            // not end the watch.
+            if let Some(fd) = child.output.descriptor(stream) {
+                let _ = epoll::delete(&self.epoll, fd);
+            }
+            child.output.close(stream);
+        }
+        if some && child.output.is_activity(Instant::now()) {
+            report(&*child.sink, Report::Activity);
+        }
+    }
+
+    fn fire_timers(&mut self) {
+        while let Some(Reverse((at, id))) = self.timers.peek().copied() {
+            if at > Instant::now() {
+                break;
+            }
+            self.timers.pop();
+            if id == GUARDIAN_TIMER {
+                self.start_guardian();
+                continue;
+            }
+            let Some(child) = self.children.get_mut(&id) else { continue };
+            if child.tick_at == Some(at) {
+                child.tick_at = None;
+                // Its end, if it came, is told first.
+                self.look_at_leader(id);
+                self.happened(id, Event::Tick);
+            }
+        }
+    }
+
+    fn time_to_next_timer(&self) -> Option<Timespec> {
+        let Reverse((at, _)) = self.timers.peek()?;
+        Timespec::try_from(at.saturating_duration_since(Instant::now())).ok()
+    }
+
+    fn guardian_ended(&mut self) {
+        if let Some(guardian) = self.guardian.take() {
+            let _ = epoll::delete(&self.epoll, guardian.pidfd());
+            guardian.discard();
+            self.start_guardian();
+        }
+    }
+
+    /// Starts another guardian in place of one that ended, and tells it of all groups.
+    fn start_guardian(&mut self) {
+        if self.guardian.is_some() || self.closing {
+            return;
+        }
+        let next = self.guardian_started + GUARDIAN_PAUSE;
+        if next > Instant::now() {
+            self.timers.push(Reverse((next, GUARDIAN_TIMER)));
+            return;
+        }
+        self.guardian_started = Instant::now();
+        let Ok(guardian) = Guardian::start(&self.guardian_spec) else {
+            self.timers.push(Reverse((self.guardian_started + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
+            return;
+        };
+        for child in self.children.values() {
+            guardian.register(&child.group);
+        }
+        let _ = self.watch(Source::Guardian, guardian.pidfd().as_fd());
+        self.guardian = Some(guardian);
+    }
+}
+
+/// Stands for the guardian among the timers; no child has it.
+const GUARDIAN_TIMER: ChildId = 0;
+
+/// A sink that panics must not take the other children along.
+pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
+    let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
+}
+
+/// A failure also tells what was wrong with its log.
+fn with_log_problem(end: AttemptEnd, problem: Option<&str>) -> AttemptEnd {
+    match (end, problem) {
+        (AttemptEnd::Failed(mut failure), Some(problem)) => {
+            failure.message = clean(&format!("{} ({problem})", failure.message));
+            AttemptEnd::Failed(failure)
+        }
+        (end, _) => end,
+    }
+}
