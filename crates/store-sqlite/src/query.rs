@@ -98,14 +98,7 @@ fn in_states(
     let (before, limit) = (conditions.bind(before), conditions.bind(limit(at_most)));
     let place = conditions.parameters.len();
     let status = conditions.bind(0);
-    // The second condition tells SQLite that the index of states has the row.
-    let sql = format!(
-        "SELECT t.seq FROM {} WHERE t.status = {status} AND t.status <> {} AND {} AND t.seq < {before} \
-         ORDER BY t.seq DESC LIMIT {limit}",
-        conditions.from(),
-        codes::SUCCEEDED,
-        conditions.sql
-    );
+    let sql = newest_in_state(&conditions, &status, &before, &limit);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut newest: Vec<i64> = Vec::new();
     for status in statuses.iter() {
@@ -121,6 +114,17 @@ fn in_states(
     newest.sort_unstable_by(|a, b| b.cmp(a));
     newest.truncate(at_most);
     Ok(newest)
+}
+
+fn newest_in_state(conditions: &Conditions, status: &str, before: &str, limit: &str) -> String {
+    // The second condition tells SQLite that the index of states has the row.
+    format!(
+        "SELECT t.seq FROM {} WHERE t.status = {status} AND t.status <> {} AND {} AND t.seq < {before} \
+         ORDER BY t.seq DESC LIMIT {limit}",
+        conditions.from(),
+        codes::SUCCEEDED,
+        conditions.sql
+    )
 }
 
 /// A page as it fills.
@@ -279,4 +283,43 @@ impl Conditions {
 fn json(value: &(impl serde::Serialize + ?Sized)) -> rusqlite::Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Subject;
+    use chongming_core::BucketSet;
+    use std::time::Duration;
+
+    fn plan(sql: &str) -> String {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let subject = Subject { name: "x".into(), lock_wait: Duration::ZERO };
+        crate::schema::ensure(&mut connection, &subject).unwrap();
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = vec![Parameter::Null; statement.parameter_count()];
+        let rows = statement.query_map(params_from_iter(parameters), |row| row.get(3)).unwrap();
+        rows.collect::<rusqlite::Result<Vec<String>>>().unwrap().join("\n")
+    }
+
+    #[test]
+    fn states_and_their_buckets_are_found_in_the_index_alone() {
+        let buckets = Some(BucketSet::from_iter([1, 2]));
+        for filter in [TaskFilter::default(), TaskFilter { buckets, ..TaskFilter::default() }] {
+            let conditions = Conditions::of(&filter).unwrap();
+            let plan = plan(&newest_in_state(&conditions, "?8", "?9", "?10"));
+            let index = "SEARCH t USING COVERING INDEX tasks_by_status (status=? AND seq<?)";
+            assert!(plan.contains(index) && !plan.contains("ORDER BY"), "{plan}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_all_tasks_walks_backwards_without_sorting() {
+        let conditions = Conditions::of(&TaskFilter::default()).unwrap();
+        let sql = conditions.with_states(None);
+        let plan = plan(&format!(
+            "SELECT {TASK_COLUMNS} FROM tasks t WHERE {sql} AND t.seq < ?1 ORDER BY t.seq DESC LIMIT ?2"
+        ));
+        assert_eq!(plan, "SEARCH t USING INTEGER PRIMARY KEY (rowid<?)");
+    }
 }
