@@ -578,12 +578,39 @@ const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
 /// ```
 ///
 /// # Errors
-/// The definition or its arguments are invalid.
+/// [`RunError`]: the definition or its arguments are invalid.
 pub fn run_task(
     definition: TaskDefinition,
     args: impl IntoValue,
-) -> Result<Arc<Outcome>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<Arc<Outcome>, RunError> {
     let submit = Submit::new(Arc::clone(&definition.name)).args(args);
-    let controller = Controller::builder().register(definition).build()?;
-    Ok(controller.submit(submit)?.wait(None)?)
+    let controller = Controller::builder()
+        .register(definition)
+        .build()
+        .map_err(|error| RunError::Configuration(Box::new(error)))?;
+    let run = controller.submit(submit).map_err(RunError::Submit)?;
+    run.wait(None).map_err(RunError::Wait)
 }
+
+/// Why [`run_task`] could not run a task to its end.
+#[derive(Debug)]
+pub enum RunError {
+    /// The definition does not fit.
+    Configuration(Box<ConfigurationError>),
+    /// The submission does not fit.
+    Submit(SubmitError),
+    /// The wait was given up.
+    Wait(WaitTimedOut),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration(error) => error.fmt(f),
+            Self::Submit(error) => error.fmt(f),
+            Self::Wait(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
