@@ -15,13 +15,13 @@ use crate::controller::handle::{Completion, End, Outcome};
 use crate::controller::inbox::Inbox;
 use crate::controller::journal::{Journal, PersistFailure};
 use crate::controller::node::Lease;
-use crate::controller::submit::Work;
+use crate::controller::submit::{Submit, Work};
 use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
 use crate::id::{CommandId, IncarnationId, TaskId};
 use crate::ownership::Ownership;
 use crate::scheduler::{Action, Policy, Reply, Scheduler, TaskKey, Ticket};
 use crate::store::{Node, TaskStore};
-use crate::task::Registry;
+use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
 use crate::time::{Clock, Moment};
 
@@ -31,6 +31,8 @@ pub(super) struct Engine {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: RwLock<Registry>,
+    /// For each registered name: what a submission that changes nothing is held to.
+    policies: RwLock<HashMap<Text, Arc<Policy>>>,
     pub(super) ownership: Ownership,
     pub(super) node: Node,
     pub(super) options: Options,
@@ -64,8 +66,6 @@ pub(super) struct Core {
     /// The threads are to end.
     pub(super) is_over: bool,
     pub(super) desynced: Vec<TaskId>,
-    /// Policies of definitions, shared by all submissions that change nothing.
-    pub(super) policies: HashMap<Text, Arc<Policy>>,
     tickets: HashMap<Ticket, Asker>,
     next_ticket: u64,
     launches: Vec<(TaskKey, Launch)>,
@@ -143,7 +143,6 @@ impl Core {
             is_open: true,
             is_over: false,
             desynced: Vec::new(),
-            policies: HashMap::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
             launches: Vec::new(),
@@ -191,6 +190,7 @@ impl Engine {
             executor,
             clock,
             registry: RwLock::new(registry),
+            policies: RwLock::default(),
             ownership,
             node,
             options,
@@ -207,6 +207,24 @@ impl Engine {
 
     pub(super) fn incarnation(&self) -> &IncarnationId {
         &self.node.incarnation
+    }
+
+    /// What a submission of this definition is held to: shared, unless it changes something.
+    pub(super) fn policy(&self, submit: &Submit, definition: &TaskDefinition) -> Arc<Policy> {
+        let make = || {
+            let hard_stop = self.executor.abilities().hard_stop;
+            Arc::new(submit.policy(definition, self.options.grace, hard_stop))
+        };
+        if !submit.keeps_defaults() {
+            return make();
+        }
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(policy) = policies.get(&submit.name) {
+            return Arc::clone(policy);
+        }
+        drop(policies);
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(policies.entry(submit.name.clone()).or_insert_with(make))
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
