@@ -10,6 +10,7 @@
 //! | `procfs` `group` `exit` | processes, their groups and their ends |
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
+//! | `protocol` | the conversation with children that know us |
 //! | `child` | one child's life, a pure state machine |
 //! | `mailbox` `reactor` `launcher` | the threads |
 //! | `guardian` | survives the supervisor by a moment |
@@ -42,6 +43,7 @@ mod mailbox;
 mod output;
 mod procfs;
 mod program;
+mod protocol;
 mod reactor;
 mod sys;
 

@@ -141,6 +141,11 @@ impl Output {
                 self.tail.drain(..self.tail.len() - TAIL_BYTES);
             }
         }
+        self.keep(output, echo);
+    }
+
+    /// Adds a text to the log and to the echo.
+    pub(crate) fn keep(&mut self, output: &[u8], echo: Option<&Echo>) {
         if let Some(echo) = echo {
             echo(output);
         }

@@ -10,4 +10,5 @@ mod launching;
 mod left_overs;
 mod output;
 mod pausing;
+mod protocol;
 mod stopping;
