@@ -2,7 +2,7 @@
 
 use chongming_core::{FailureKind, Report};
 
-use crate::support::Rig;
+use crate::support::{Rig, TEST_PROGRAM};
 
 #[test]
 fn exit_0_succeeds_with_null() {
@@ -82,4 +82,21 @@ fn inheritable() -> Vec<i32> {
         })
         .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
         .collect()
+}
+
+#[test]
+fn exit_codes_are_seen_although_a_parent_ignored_sigchld() {
+    use std::io::{BufRead, BufReader};
+    let script = format!("trap '' CHLD; exec {TEST_PROGRAM} supervise 1 /bin/sh -c 'exit 7'");
+    let mut supervisor = std::process::Command::new("perl")
+        .args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV", "/bin/sh", "-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(supervisor.stdout.take().unwrap()).lines();
+    let end = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("Ended")));
+    let end = end.unwrap().unwrap();
+    assert!(end.contains("exited with code 7"), "{end}");
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
 }
