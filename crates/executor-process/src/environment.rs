@@ -6,12 +6,11 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use chongming_core::Launch;
 
 use crate::command::Command;
+use crate::error::GUARDIAN;
 use crate::protocol::{CHILD_IN, CHILD_OUT};
 
 /// Names the executor that a process belongs to. Nested supervisors add theirs after a comma.
 pub(crate) const SUPERVISOR: &str = "CHONGMING_SUPERVISOR";
-/// Turns a program into a guardian, see [`crate::init`].
-pub(crate) const GUARDIAN: &str = "CHONGMING_GUARDIAN";
 
 const TASK_ID: &str = "CHONGMING_TASK_ID";
 const TASK_NAME: &str = "CHONGMING_TASK_NAME";

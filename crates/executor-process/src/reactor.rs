@@ -9,18 +9,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 use rustix::process::Signal as Posix;
 use rustix::time::Timespec;
 
+use crate::Echo;
 use crate::child::{Act, Event, Life};
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::guardian::{Guardian, GuardianSpec};
 use crate::mailbox::{ChildId, Letter, Mailbox};
-use crate::output::{Echo, Output, State, Stream};
+use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
+use crate::source::Source;
 use crate::sys;
 
 /// Guardians are not started more often than this.
@@ -47,48 +49,6 @@ struct Child {
     stop: Option<Down>,
     tick_at: Option<Instant>,
     sink: Arc<dyn AttemptSink>,
-}
-
-/// What an epoll event is about; see [`Source::data`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Mailbox,
-    Guardian,
-    Leader(ChildId),
-    Stream(ChildId, Stream),
-    Up(ChildId),
-    Down(ChildId),
-}
-
-impl Source {
-    fn data(self) -> EventData {
-        EventData::new_u64(match self {
-            Self::Mailbox => 0,
-            Self::Guardian => 1,
-            Self::Leader(id) => id << 3,
-            Self::Stream(id, Stream::Out) => id << 3 | 1,
-            Self::Stream(id, Stream::Err) => id << 3 | 2,
-            Self::Up(id) => id << 3 | 3,
-            Self::Down(id) => id << 3 | 4,
-        })
-    }
-
-    /// Ids of children begin at 1, so the first eight numbers are free.
-    fn from_data(data: EventData) -> Option<Self> {
-        let number = data.u64();
-        let id = number >> 3;
-        match (id, number & 7) {
-            (0, 0) => Some(Self::Mailbox),
-            (0, 1) => Some(Self::Guardian),
-            (0, _) => None,
-            (_, 0) => Some(Self::Leader(id)),
-            (_, 1) => Some(Self::Stream(id, Stream::Out)),
-            (_, 2) => Some(Self::Stream(id, Stream::Err)),
-            (_, 3) => Some(Self::Up(id)),
-            (_, 4) => Some(Self::Down(id)),
-            _ => None,
-        }
-    }
 }
 
 /// The reactor.
