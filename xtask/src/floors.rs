@@ -11,7 +11,18 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("record", &["transition", "snapshot", "machine", "artifacts"]),
     ("ports", &["task", "store", "executor"]),
     ("deciding", &["scheduler"]),
-    ("doing", &["memory_store", "executor::thread", "executor::inline", "controller"]),
+    (
+        "doing",
+        &[
+            "memory_store",
+            "executor::thread",
+            "executor::inline",
+            "control",
+            "recovery",
+            "doctor",
+            "controller",
+        ],
+    ),
 ];
 
 /// What a module must not know although it lies below: the core's invariants of absence. The

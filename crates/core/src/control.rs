@@ -108,6 +108,9 @@ impl ControlClient {
                 return Ok(Sent::Refused(ControlRefusal::Ended(task.status())));
             }
             if self.has_live_holder(&task)? {
+                if !is_possible(kind, task.status()) {
+                    return Ok(Sent::Refused(ControlRefusal::NotNow(task.status())));
+                }
                 return self.command(&task, kind, reason).map(Sent::Command);
             }
             let Some((to, trigger)) = direct(kind).filter(|_| task.status().is_adoptable()) else {
@@ -225,6 +228,17 @@ impl ControlClient {
             ))
             | None => Ok(false),
         }
+    }
+}
+
+/// Does it make sense in this state of an unfinished task? What the store says may be a moment old; the
+/// holder has the last word.
+const fn is_possible(kind: CommandKind, status: Status) -> bool {
+    match kind {
+        CommandKind::Pause | CommandKind::Resume => {
+            matches!(status, Status::Running | Status::Pausing | Status::Paused)
+        }
+        CommandKind::Stop | CommandKind::Cancel | CommandKind::Explain => true,
     }
 }
 
