@@ -105,9 +105,13 @@ impl Control<'_> {
     }
 
     fn wait(&self, id: &TaskId, mut sent: Sent, until: Instant) -> Result<Waited, StoreError> {
-        for _ in 0..SENDS {
+        for sends in 1..=SENDS {
             let command = match sent {
                 Sent::Done(status) => return Ok((true, true, done(status))),
+                // The first request may have come to its end together with its holder.
+                Sent::Refused(ControlRefusal::Ended(status)) if sends > 1 => {
+                    return Ok((true, self.end() == Some(status), format!("ended as {status}")));
+                }
                 Sent::Refused(refusal) => return Ok((false, false, refusal.to_string())),
                 Sent::Command(command) => command,
             };
@@ -136,15 +140,18 @@ impl Control<'_> {
         Ok((true, false, "the task kept changing hands; try again".to_owned()))
     }
 
+    /// How a task ends that is asked to.
+    fn end(&self) -> Option<Status> {
+        match self.kind {
+            CommandKind::Stop => Some(Status::Stopped),
+            CommandKind::Cancel => Some(Status::Cancelled),
+            CommandKind::Pause | CommandKind::Resume | CommandKind::Explain => None,
+        }
+    }
+
     /// The holder has done its part: what a stop or cancel comes to shows when the task ends.
     fn applied(&self, id: &TaskId, until: Instant) -> Result<Waited, StoreError> {
-        let wanted = match self.kind {
-            CommandKind::Stop => Status::Stopped,
-            CommandKind::Cancel => Status::Cancelled,
-            CommandKind::Pause => return Ok((true, true, Status::Paused.to_string())),
-            CommandKind::Resume => return Ok((true, true, Status::Running.to_string())),
-            CommandKind::Explain => return Ok((true, true, "answered".to_owned())),
-        };
+        let Some(wanted) = self.end() else { return Ok((true, true, "applied".to_owned())) };
         for look in 1_u32.. {
             let Some(task) = self.store.get(id)? else {
                 return Ok((true, false, "it was pruned meanwhile".to_owned()));
@@ -153,7 +160,7 @@ impl Control<'_> {
             if status.is_terminal() {
                 return Ok((true, status == wanted, format!("ended as {status}")));
             }
-            if look.is_multiple_of(LOOKS_PER_HOLDER) && !self.client.has_live_holder(&task)? {
+            if look.is_multiple_of(LOOKS_PER_HOLDER) && self.client.is_abandoned(&task)? {
                 let result = format!("it is {status} and its holder is gone; reconcile settles it");
                 return Ok((true, false, result));
             }

@@ -58,7 +58,7 @@ pub(super) fn execute(
         }
         if settings.verbosity > Verbosity::Quiet && Instant::now() >= next_holders {
             for task in unfinished() {
-                if !told.contains(&task.id) && !client.has_live_holder(task).map_err(store_error)? {
+                if !told.contains(&task.id) && client.is_abandoned(task).map_err(store_error)? {
                     told.insert(task.id.clone());
                     print_note(&format!(
                         "`{}` is {} and nobody holds it: it will not end by itself",

@@ -9,6 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chongming_executor_process::Echo;
+
 use crate::error::CliError;
 use crate::output::console::terminal_size;
 use crate::output::live::Live;
@@ -97,7 +99,7 @@ impl Screen {
     }
 
     /// Takes the task's output.
-    pub(crate) fn echo(&self) -> Arc<dyn Fn(&[u8]) + Send + Sync> {
+    pub(crate) fn echo(&self) -> Echo {
         let shared = Arc::clone(&self.0);
         Arc::new(move |output| shared.push(output))
     }
