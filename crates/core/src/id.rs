@@ -26,7 +26,7 @@ macro_rules! text_id {
             /// A fresh one: sorts by creation time, unique across processes and machines.
             #[must_use]
             pub fn generate() -> Self {
-                Self(unique().into())
+                Self(unique())
             }
 
             /// The text itself.
@@ -64,21 +64,26 @@ text_id! {
 }
 
 /// 12 hexadecimal digits of milliseconds, 20 of randomness.
-fn unique() -> String {
+fn unique() -> Text {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     thread_local!(static SEED: RandomState = RandomState::new());
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
+    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
     let draw = |salt: u64| {
         SEED.with(|seed| {
             let mut hasher = seed.build_hasher();
-            hasher.write_u64(count);
-            hasher.write_u64(salt);
+            hasher.write_u64(count ^ (salt << 63));
             hasher.write_u32(std::process::id());
-            hasher.finish()
+            u128::from(hasher.finish())
         })
     };
-    format!("{:012x}{:016x}{:04x}", millis & 0xffff_ffff_ffff, draw(1), draw(2) & 0xffff)
+    let number = (millis << 80) | ((draw(0) << 16) & ((1 << 80) - 1)) | (draw(1) & 0xffff);
+    let digit = |i: u32| char::from_digit(((number >> (4 * i)) & 0xf) as u32, 16).unwrap_or('0');
+    let mut digits = [0u8; 32];
+    for (i, byte) in (0..32).rev().zip(&mut digits) {
+        digit(i).encode_utf8(std::slice::from_mut(byte));
+    }
+    std::str::from_utf8(&digits).unwrap_or_default().into()
 }
 
 #[cfg(test)]

@@ -203,7 +203,8 @@ impl TaskStore for InMemoryStore {
             );
             let pruned = Pruned { tasks: ended.len(), nodes: useless.len() };
             if !request.dry_run {
-                rows.commands.remove_of(&rows.tasks.remove(&ended));
+                rows.tasks.remove(&ended);
+                rows.commands.remove_of(&ended.into_iter().collect());
                 rows.nodes.remove(&useless);
             }
             Ok(pruned)

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, JoinHandle};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use chongming_core::{Abilities, Carrier, Executor, Launch, Signal, Target, UnsupportedTarget};
 use rustix::fs::{Mode, OFlags, open};
@@ -19,10 +21,13 @@ use crate::guardian::{
     Guardian, GuardianError, GuardianSpec, is_meant_to_be_guardian, own_program,
 };
 use crate::launcher::{Gate, Job, Launcher};
-use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Echo;
 use crate::reactor::Reactor;
 use crate::sys::make_children_waitable;
+
+/// Longest time that a drop waits for children to end.
+const LAST_WAIT: Duration = Duration::from_secs(10);
 
 /// Runs external commands ([`Command`](crate::Command)), each in a process group of its own.
 ///
@@ -31,11 +36,12 @@ use crate::sys::make_children_waitable;
 /// group (by `setsid`) is out of reach of a stop, but not of the guardian.
 ///
 /// The commands inherit the environment that this program has when the executor is made. Dropping the
-/// executor kills what still runs and waits for it.
+/// executor kills what still runs and waits for it, but not for ever: what even SIGKILL cannot end at once
+/// (it waits for a broken disk, say) is left to the guardian.
 pub struct ProcessExecutor {
     mailbox: Arc<Mailbox>,
     launcher: Launcher,
-    reactor: Option<JoinHandle<()>>,
+    reactor: Thread,
     next_id: AtomicU64,
 }
 
@@ -98,16 +104,18 @@ impl ProcessExecutorBuilder {
         let launcher = Launcher::new(Inherited::capture(&spec.token), null, Arc::clone(&mailbox));
         let reactor = Reactor::new(Arc::clone(&mailbox), guardian, spec, self.echo)
             .map_err(system("make an epoll descriptor"))?;
-        let reactor = thread::Builder::new()
+        let (running, over) = mpsc::channel();
+        let id = thread::Builder::new()
             .name("processes".to_owned())
-            .spawn(move || reactor.run())
-            .map_err(|source| ExecutorError::System { what: "start a thread", source })?;
-        Ok(ProcessExecutor {
-            mailbox,
-            launcher,
-            reactor: Some(reactor),
-            next_id: AtomicU64::new(1),
-        })
+            .spawn(move || {
+                reactor.run();
+                drop(running);
+            })
+            .map_err(|source| ExecutorError::System { what: "start a thread", source })?
+            .thread()
+            .id();
+        let reactor = Thread { id, over: Mutex::new(over) };
+        Ok(ProcessExecutor { mailbox, launcher, reactor, next_id: AtomicU64::new(1) })
     }
 }
 
@@ -139,18 +147,24 @@ impl Executor for ProcessExecutor {
 
 impl Drop for ProcessExecutor {
     fn drop(&mut self) {
-        let launchers = self.launcher.close();
-        let own = thread::current().id();
         // A sink may drop the executor from one of its own threads, which cannot wait for itself.
-        let join = |thread: JoinHandle<()>| {
-            if thread.thread().id() != own {
-                let _ = thread.join();
+        let own = thread::current().id();
+        for launcher in self.launcher.close() {
+            if launcher.thread().id() != own {
+                let _ = launcher.join();
             }
-        };
-        launchers.into_iter().for_each(join);
+        }
         self.mailbox.send(Letter::Close);
-        self.reactor.take().into_iter().for_each(join);
+        if self.reactor.id != own {
+            let _ = lock(&self.reactor.over).recv_timeout(LAST_WAIT);
+        }
     }
+}
+
+/// The reactor's thread. Its channel closes when it ends; nothing is ever sent.
+struct Thread {
+    id: ThreadId,
+    over: Mutex<Receiver<()>>,
 }
 
 impl fmt::Debug for ProcessExecutor {

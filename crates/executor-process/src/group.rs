@@ -4,7 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid,
 };
 
 use crate::exit::Exit;
@@ -41,11 +42,19 @@ impl Group {
         self.pidfd.as_fd()
     }
 
-    /// Sends a signal to every member.
+    /// Sends a signal to every member, and to a leader that has left its group.
     ///
     /// # Errors
     /// `SRCH` when there is none, `PERM` when none of them may be signalled.
     pub(crate) fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
+        match self.signal_members(signal) {
+            Ok(()) if signal != Signal::KILL => Ok(()),
+            Err(Errno::PERM) => Err(Errno::PERM),
+            sent => sent.or(pidfd_send_signal(&self.pidfd, signal)),
+        }
+    }
+
+    fn signal_members(&self, signal: Signal) -> rustix::io::Result<()> {
         if self.pinned_by_pidfd {
             sys::signal_group(self.pidfd.as_fd(), signal.as_raw())
         } else if self.reaped {
@@ -97,5 +106,70 @@ impl Group {
             Ok(None) | Err(Errno::INTR) => None,
             Err(_) => Some(Exit::Unknown),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::event::{PollFd, PollFlags, poll};
+    use rustix::pipe::{PipeFlags, pipe_with};
+    use std::ffi::CStr;
+
+    /// Starts a shell whose output comes back; returns when it has written its first byte.
+    fn shell(script: &CStr, pinned_by_pidfd: bool) -> (Group, OwnedFd) {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let leader = sys::spawn(&sys::Spawn {
+            program: c"/bin/sh",
+            argv: &[c"sh", c"-c", script],
+            env: &[c"PATH=/usr/bin:/bin"],
+            cwd: c"/",
+            fds: &[(writer.as_fd(), 1)],
+            place: sys::Place::OwnGroup,
+        })
+        .unwrap();
+        drop(writer);
+        let group = Group { pinned_by_pidfd, ..Group::of_new_child(leader).unwrap() };
+        assert_eq!(rustix::io::read(&reader, &mut [0; 1]).unwrap(), 1);
+        (group, reader)
+    }
+
+    fn wait_for_end(group: &Group) -> Exit {
+        poll(&mut [PollFd::from_borrowed_fd(group.pidfd(), PollFlags::IN)], None).unwrap();
+        group.peek_exit().unwrap()
+    }
+
+    #[test]
+    fn old_and_new_kernels_give_the_same_answers() {
+        for pinned in [false, sys::can_signal_group()] {
+            let (mut group, end_of_all) =
+                shell(c"trap 'exit 3' USR1; sleep 1000 & echo; wait", pinned);
+            assert_eq!(group.peek_exit(), None);
+            group.signal(Signal::CONT).unwrap();
+            rustix::process::pidfd_send_signal(&group.pidfd, Signal::USR1).unwrap();
+            assert_eq!(wait_for_end(&group), Exit::Code(3));
+            group.leader_ended();
+            assert!(!group.is_empty(), "the sleep lives");
+            group.signal(Signal::KILL).unwrap();
+            assert_eq!(rustix::io::read(&end_of_all, &mut [0; 8]).unwrap(), 0);
+            while !group.is_empty() {
+                std::thread::yield_now();
+            }
+            group.reap();
+            assert!(group.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_leader_that_leaves_its_group_is_reached() {
+        // It goes into the group of its own child.
+        let (group, _output) = shell(
+            c"exec perl -e 'my ($p, $m) = (fork, $$); if (!$p) { setpgrp(0, 0); \
+              select undef, undef, undef, 0.01 while getppid == $m; exit } \
+              until (getpgrp($p) == $p) {} setpgrp(0, $p) or die; syswrite STDOUT, 1; sleep 1000'",
+            sys::can_signal_group(),
+        );
+        group.signal(Signal::TERM).unwrap();
+        assert_eq!(wait_for_end(&group), Exit::Signal(15));
     }
 }

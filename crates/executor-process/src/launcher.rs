@@ -8,6 +8,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -184,7 +185,10 @@ impl Shared {
             end_unstarted(job, "it was told to end before it was launched");
             return;
         }
-        match self.start(job) {
+        // A template is foreign code, which may panic.
+        let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
+            .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
+        match started {
             Ok(child) => {
                 report(&*job.launch.sink, Report::Launched);
                 job.gate.started(child, &self.mailbox);

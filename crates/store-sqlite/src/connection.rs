@@ -114,15 +114,35 @@ pub(crate) fn immediately<T>(
     let connection = &*connection;
     patiently(limit, || {
         connection.prepare_cached("BEGIN IMMEDIATE")?.raw_execute()?;
-        let done = work(connection).and_then(|done| {
-            connection.prepare_cached("COMMIT")?.raw_execute()?;
-            Ok(done)
-        });
-        if done.is_err() && !connection.is_autocommit() {
-            // The first error is the one to report; a transaction that cannot be rolled back either ends
-            // with its connection.
-            let _ = connection.execute_batch("ROLLBACK");
-        }
-        done
+        let transaction = Open(connection);
+        let done = work(connection)?;
+        connection.prepare_cached("COMMIT")?.raw_execute()?;
+        drop(transaction);
+        Ok(done)
     })
+}
+
+/// A transaction that is rolled back where it was not committed, also by a panic.
+struct Open<'c>(&'c Connection);
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        if !self.0.is_autocommit() {
+            // The error that led here is the one to report.
+            let _ = self.0.execute_batch("ROLLBACK");
+        }
+    }
+}
+
+/// Does `work` on one state of the database, however often it asks.
+pub(crate) fn consistently<T>(
+    connection: &Connection,
+    work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    connection.prepare_cached("BEGIN")?.raw_execute()?;
+    let transaction = Open(connection);
+    let done = work(connection)?;
+    connection.prepare_cached("COMMIT")?.raw_execute()?;
+    drop(transaction);
+    Ok(done)
 }

@@ -107,3 +107,45 @@ impl Display for Shown<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::{Connection, OpenFlags};
+
+    fn said(error: rusqlite::Error) -> (StoreErrorKind, String) {
+        let subject = Subject { name: "/x.db".into(), lock_wait: Duration::from_secs(5) };
+        let error = subject.error("write", error);
+        (error.kind(), error.to_string())
+    }
+
+    #[test]
+    fn a_full_disk_is_full() {
+        let connection = Connection::open_in_memory().unwrap();
+        let filled = connection.execute_batch(
+            "PRAGMA max_page_count = 3; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(99999));",
+        );
+        let (kind, text) = said(filled.unwrap_err());
+        assert_eq!(kind, StoreErrorKind::Full);
+        assert!(text.starts_with("store, write: the database /x.db has no room left"), "{text}");
+    }
+
+    #[test]
+    fn no_right_to_write_is_denied() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+        let connection = Connection::open_with_flags(&path, flags).unwrap();
+        let written = connection.execute("INSERT INTO t VALUES (1)", []);
+        assert_eq!(said(written.unwrap_err()).0, StoreErrorKind::Denied);
+    }
+
+    #[test]
+    fn a_missing_table_is_told_without_the_statement() {
+        let connection = Connection::open_in_memory().unwrap();
+        let (kind, text) = said(connection.prepare("SELECT secret FROM t").unwrap_err());
+        assert_eq!(kind, StoreErrorKind::Corrupt);
+        assert!(text.contains("no such table: t") && !text.contains("secret"), "{text}");
+    }
+}

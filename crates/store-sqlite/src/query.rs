@@ -1,18 +1,29 @@
 //! Reading tasks: filters become SQL, and every condition is judged in the database.
 
 use chongming_core::store::{Count, Cursor, TaskFilter, TaskPage, TaskQuery};
-use chongming_core::{Status, StatusSet, TaskId, TaskSnapshot, Transition};
+use chongming_core::{
+    IncarnationId, Status, StatusSet, TaskId, TaskSnapshot, Timestamp, Transition,
+};
 use rusqlite::types::Value as Parameter;
-use rusqlite::{Connection, OptionalExtension, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 
 use crate::codes;
-use crate::row::{SEQ, TASK_COLUMNS, limit, resolve, snapshot, transition, unreadable, unsigned};
+use crate::row::{
+    Reader, SEQ, TASK_COLUMNS, TASK_WIDTH, limit, optional_time, resolve, time, transition,
+    unreadable, unsigned,
+};
 
-const FROM: &str = "tasks t LEFT JOIN nodes n ON n.incarnation = t.supervisor";
+/// For conditions on the lease only: leases themselves are looked up once for each holder.
+const WITH_LEASE: &str = "tasks t LEFT JOIN nodes n ON n.incarnation = t.supervisor";
 
 pub(crate) fn get(connection: &Connection, id: &TaskId) -> rusqlite::Result<Option<TaskSnapshot>> {
-    let sql = format!("SELECT {TASK_COLUMNS} FROM {FROM} WHERE t.id = ?1");
-    connection.prepare_cached(&sql)?.query_row([id.as_str()], snapshot).optional()
+    let sql = format!("SELECT {TASK_COLUMNS}, n.lease_until FROM {WITH_LEASE} WHERE t.id = ?1");
+    let task = |row: &Row<'_>| {
+        let mut task = Reader::default().task(row)?;
+        task.lease_until = optional_time(row, TASK_WIDTH)?;
+        Ok(task)
+    };
+    connection.prepare_cached(&sql)?.query_row([id.as_str()], task).optional()
 }
 
 pub(crate) fn history(
@@ -37,55 +48,123 @@ pub(crate) fn place(cursor: &Cursor) -> Option<i64> {
     cursor.0.parse().ok().filter(|seq| *seq > 0)
 }
 
-/// One page of tasks created before `before`.
+/// One page of tasks created before `before`; to be called in a transaction, since it asks several times.
 pub(crate) fn page(
     connection: &Connection,
     query: &TaskQuery,
     before: i64,
 ) -> rusqlite::Result<TaskPage> {
-    let mut conditions = Conditions::of(&query.filter)?;
-    let before = conditions.bind(before);
     // One more than asked for says whether there is another page.
-    let at_most = conditions.bind(limit(query.limit.saturating_add(1)));
-    let newest = format!("ORDER BY t.seq DESC LIMIT {at_most}");
-    let sql = match query.filter.statuses {
+    let at_most = query.limit.saturating_add(1);
+    let mut page =
+        Page { limit: query.limit, last: 0, reader: Reader::default(), page: TaskPage::default() };
+    match query.filter.statuses {
         Some(statuses) if !statuses.contains(Status::Succeeded) => {
-            // Each state's part of the index is in page order: take a page of each, then the newest of all.
-            let part = |status| {
-                format!(
-                    "SELECT seq FROM (SELECT t.seq FROM {} WHERE {} AND t.seq < {before} {newest})",
-                    conditions.from(),
-                    conditions.with_state(status)
-                )
-            };
-            let parts: Vec<String> = statuses.iter().map(part).collect();
-            if parts.is_empty() {
-                return Ok(TaskPage::default());
+            let mut row = connection
+                .prepare_cached(&format!("SELECT {TASK_COLUMNS} FROM tasks t WHERE t.seq = ?1"))?;
+            for seq in in_states(connection, &query.filter, statuses, before, at_most)? {
+                row.query_row([seq], |row| page.add(row))?;
             }
-            format!(
-                "SELECT {TASK_COLUMNS} FROM ({}) p CROSS JOIN tasks t ON t.seq = p.seq \
-                 LEFT JOIN nodes n ON n.incarnation = t.supervisor {newest}",
-                parts.join(" UNION ALL ")
-            )
         }
-        statuses => format!(
-            "SELECT {TASK_COLUMNS} FROM {FROM} WHERE {} AND t.seq < {before} {newest}",
-            conditions.with_states(statuses)
-        ),
-    };
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut rows = statement.query(params_from_iter(conditions.parameters))?;
-    let mut page = TaskPage::default();
-    let mut last: i64 = 0;
-    while let Some(row) = rows.next()? {
-        if page.tasks.len() == query.limit {
-            page.next = Some(Cursor(last.to_string().into()));
-            break;
+        statuses => {
+            let mut conditions = Conditions::of(&query.filter)?;
+            let before = conditions.bind(before);
+            let at_most = conditions.bind(limit(at_most));
+            let sql = format!(
+                "SELECT {TASK_COLUMNS} FROM {} WHERE {} AND t.seq < {before} ORDER BY t.seq DESC LIMIT {at_most}",
+                conditions.from(),
+                conditions.with_states(statuses)
+            );
+            let mut statement = connection.prepare_cached(&sql)?;
+            let mut rows = statement.query(params_from_iter(conditions.parameters))?;
+            while let Some(row) = rows.next()? {
+                page.add(row)?;
+            }
         }
-        page.tasks.push(snapshot(row)?);
-        last = row.get(SEQ)?;
     }
-    Ok(page)
+    page.finish(connection)
+}
+
+/// The newest tasks in these states, newest first. Each state's part of the index is in that order: take a
+/// page of each, then the newest of all.
+fn in_states(
+    connection: &Connection,
+    filter: &TaskFilter,
+    statuses: StatusSet,
+    before: i64,
+    at_most: usize,
+) -> rusqlite::Result<Vec<i64>> {
+    let mut conditions = Conditions::of(filter)?;
+    let (before, limit) = (conditions.bind(before), conditions.bind(limit(at_most)));
+    let place = conditions.parameters.len();
+    let status = conditions.bind(0);
+    let sql = newest_in_state(&conditions, &status, &before, &limit);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut newest: Vec<i64> = Vec::new();
+    for status in statuses.iter() {
+        if let Some(parameter) = conditions.parameters.get_mut(place) {
+            *parameter = codes::status(status).into();
+        }
+        let rows =
+            statement.query_map(params_from_iter(&conditions.parameters), |row| row.get(0))?;
+        for seq in rows {
+            newest.push(seq?);
+        }
+    }
+    newest.sort_unstable_by(|a, b| b.cmp(a));
+    newest.truncate(at_most);
+    Ok(newest)
+}
+
+fn newest_in_state(conditions: &Conditions, status: &str, before: &str, limit: &str) -> String {
+    // The second condition tells SQLite that the index of states has the row.
+    format!(
+        "SELECT t.seq FROM {} WHERE t.status = {status} AND t.status <> {} AND {} AND t.seq < {before} \
+         ORDER BY t.seq DESC LIMIT {limit}",
+        conditions.from(),
+        codes::SUCCEEDED,
+        conditions.sql
+    )
+}
+
+/// A page as it fills.
+struct Page {
+    limit: usize,
+    last: i64,
+    reader: Reader,
+    page: TaskPage,
+}
+
+impl Page {
+    fn add(&mut self, row: &Row<'_>) -> rusqlite::Result<()> {
+        if self.page.tasks.len() == self.limit {
+            self.page.next = Some(Cursor(self.last.to_string().into()));
+        } else {
+            self.page.tasks.push(self.reader.task(row)?);
+            self.last = row.get(SEQ)?;
+        }
+        Ok(())
+    }
+
+    /// With the leases of the tasks' holders, which are few.
+    fn finish(mut self, connection: &Connection) -> rusqlite::Result<TaskPage> {
+        let mut statement =
+            connection.prepare_cached("SELECT lease_until FROM nodes WHERE incarnation = ?1")?;
+        let mut known: Vec<(IncarnationId, Option<Timestamp>)> = Vec::new();
+        for task in &mut self.page.tasks {
+            let Some(holder) = &task.supervisor else { continue };
+            task.lease_until = match known.iter().rev().find(|(id, _)| id == holder) {
+                Some((_, lease)) => *lease,
+                None => {
+                    let lease =
+                        statement.query_row([holder.as_str()], |row| time(row, 0)).optional()?;
+                    known.push((holder.clone(), lease));
+                    lease
+                }
+            };
+        }
+        Ok(self.page)
+    }
 }
 
 pub(crate) fn count(connection: &Connection, filter: &TaskFilter) -> rusqlite::Result<Vec<Count>> {
@@ -187,13 +266,7 @@ impl Conditions {
 
     /// Without the nodes where no condition asks for a lease, so that an index alone can answer.
     fn from(&self) -> &'static str {
-        if self.needs_lease { FROM } else { "tasks t" }
-    }
-
-    /// The second condition tells SQLite that the index of states has the row.
-    fn with_state(&self, status: Status) -> String {
-        let (code, succeeded) = (codes::status(status), codes::SUCCEEDED);
-        format!("t.status = {code} AND t.status <> {succeeded} AND {}", self.sql)
+        if self.needs_lease { WITH_LEASE } else { "tasks t" }
     }
 
     fn with_states(&self, statuses: Option<StatusSet>) -> String {
@@ -210,4 +283,43 @@ impl Conditions {
 fn json(value: &(impl serde::Serialize + ?Sized)) -> rusqlite::Result<String> {
     serde_json::to_string(value)
         .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Subject;
+    use chongming_core::BucketSet;
+    use std::time::Duration;
+
+    fn plan(sql: &str) -> String {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let subject = Subject { name: "x".into(), lock_wait: Duration::ZERO };
+        crate::schema::ensure(&mut connection, &subject).unwrap();
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = vec![Parameter::Null; statement.parameter_count()];
+        let rows = statement.query_map(params_from_iter(parameters), |row| row.get(3)).unwrap();
+        rows.collect::<rusqlite::Result<Vec<String>>>().unwrap().join("\n")
+    }
+
+    #[test]
+    fn states_and_their_buckets_are_found_in_the_index_alone() {
+        let buckets = Some(BucketSet::from_iter([1, 2]));
+        for filter in [TaskFilter::default(), TaskFilter { buckets, ..TaskFilter::default() }] {
+            let conditions = Conditions::of(&filter).unwrap();
+            let plan = plan(&newest_in_state(&conditions, "?8", "?9", "?10"));
+            let index = "SEARCH t USING COVERING INDEX tasks_by_status (status=? AND seq<?)";
+            assert!(plan.contains(index) && !plan.contains("ORDER BY"), "{plan}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_all_tasks_walks_backwards_without_sorting() {
+        let conditions = Conditions::of(&TaskFilter::default()).unwrap();
+        let sql = conditions.with_states(None);
+        let plan = plan(&format!(
+            "SELECT {TASK_COLUMNS} FROM tasks t WHERE {sql} AND t.seq < ?1 ORDER BY t.seq DESC LIMIT ?2"
+        ));
+        assert_eq!(plan, "SEARCH t USING INTEGER PRIMARY KEY (rowid<?)");
+    }
 }

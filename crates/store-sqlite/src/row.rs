@@ -16,46 +16,82 @@ use serde::Deserialize;
 
 use crate::codes;
 
-/// What [`snapshot`] reads, from `tasks t` and, for the lease, `nodes n`.
+/// What [`Reader::task`] reads, from `tasks t`.
 pub(crate) const TASK_COLUMNS: &str = "t.id, t.status, t.status_version, t.bucket, t.name, t.owner, \
     t.supervisor, t.created_at, t.updated_at, t.queued_at, t.started_at, t.attempt_started_at, t.ended_at, \
     t.attempt, t.max_attempts, t.priority, t.label, t.bucket_key, t.tags, t.value, t.failure_kind, \
     t.failure_message, t.failure_retryable, t.last_heartbeat_at, t.progress_done, t.progress_total, \
-    t.progress_unit, t.progress_message, n.lease_until, t.seq";
+    t.progress_unit, t.progress_message, t.seq";
 
 /// Where [`TASK_COLUMNS`] has the sequence number.
-pub(crate) const SEQ: usize = 29;
+pub(crate) const SEQ: usize = 28;
 
-pub(crate) fn snapshot(row: &Row<'_>) -> rusqlite::Result<TaskSnapshot> {
-    let status = code(row, 1, codes::status_of, "status")?;
-    let mut task =
-        TaskSnapshot::pending(task_id(row, 0)?, text(row, 4)?, text(row, 5)?, time(row, 7)?);
-    task.bucket = row.get(3)?;
-    task.supervisor = optional_incarnation(row, 6)?;
-    task.updated_at = time(row, 8)?;
-    task.queued_at = optional_time(row, 9)?;
-    task.started_at = optional_time(row, 10)?;
-    task.attempt_started_at = optional_time(row, 11)?;
-    task.ended_at = optional_time(row, 12)?;
-    task.attempt = row.get(13)?;
-    task.max_attempts = row.get(14)?;
-    task.priority = row.get(15)?;
-    task.label = optional_text(row, 16)?;
-    task.bucket_key = optional_text(row, 17)?;
-    task.tags = optional_str(row, 18)?.map_or(Ok(Arc::default()), |json| tags(18, json))?;
-    task.value = optional_str(row, 19)?.map(|json| value(19, json)).transpose()?.map(Box::new);
-    if let Some(kind) = optional_str(row, 20)? {
-        let kind: FailureKind = kind.parse().map_err(|e| unreadable(20, e))?;
-        let (message, retryable) = (text(row, 21)?, row.get(22)?);
-        task.failure = Some(Box::new(Failure { kind, message, retryable }));
+/// How many columns [`TASK_COLUMNS`] has.
+pub(crate) const TASK_WIDTH: usize = 29;
+
+/// Reads tasks one after the other; they share the texts that they have in common.
+#[derive(Default)]
+pub(crate) struct Reader {
+    name: Text,
+    owner: Text,
+    supervisor: Option<IncarnationId>,
+}
+
+impl Reader {
+    /// The task, but for its lease.
+    pub(crate) fn task(&mut self, row: &Row<'_>) -> rusqlite::Result<TaskSnapshot> {
+        let status = code(row, 1, codes::status_of, "status")?;
+        let (name, owner) = (shared(&mut self.name, row, 4)?, shared(&mut self.owner, row, 5)?);
+        let mut task = TaskSnapshot::pending(task_id(row, 0)?, name, owner, time(row, 7)?);
+        task.bucket = row.get(3)?;
+        task.supervisor = self.supervisor(row, 6)?;
+        task.updated_at = time(row, 8)?;
+        task.queued_at = optional_time(row, 9)?;
+        task.started_at = optional_time(row, 10)?;
+        task.attempt_started_at = optional_time(row, 11)?;
+        task.ended_at = optional_time(row, 12)?;
+        task.attempt = row.get(13)?;
+        task.max_attempts = row.get(14)?;
+        task.priority = row.get(15)?;
+        task.label = optional_text(row, 16)?;
+        task.bucket_key = optional_text(row, 17)?;
+        if let Some(json) = optional_str(row, 18)? {
+            task.tags = tags(18, json)?;
+        }
+        task.value = optional_str(row, 19)?.map(|json| value(19, json)).transpose()?.map(Box::new);
+        if let Some(kind) = optional_str(row, 20)? {
+            let kind: FailureKind = kind.parse().map_err(|e| unreadable(20, e))?;
+            let (message, retryable) = (text(row, 21)?, row.get(22)?);
+            task.failure = Some(Box::new(Failure { kind, message, retryable }));
+        }
+        task.last_heartbeat_at = optional_time(row, 23)?;
+        if let Some(done) = row.get(24)? {
+            let (unit, message) = (optional_text(row, 26)?, optional_text(row, 27)?);
+            task.progress = Some(Box::new(Progress { done, total: row.get(25)?, unit, message }));
+        }
+        Ok(task.restored(status, unsigned(row, 2)?))
     }
-    task.last_heartbeat_at = optional_time(row, 23)?;
-    if let Some(done) = row.get(24)? {
-        let (unit, message) = (optional_text(row, 26)?, optional_text(row, 27)?);
-        task.progress = Some(Box::new(Progress { done, total: row.get(25)?, unit, message }));
+
+    fn supervisor(
+        &mut self,
+        row: &Row<'_>,
+        column: usize,
+    ) -> rusqlite::Result<Option<IncarnationId>> {
+        let Some(id) = optional_str(row, column)? else { return Ok(None) };
+        if self.supervisor.as_ref().is_none_or(|last| last.as_str() != id) {
+            self.supervisor = Some(IncarnationId::new(id).map_err(|e| unreadable(column, e))?);
+        }
+        Ok(self.supervisor.clone())
     }
-    task.lease_until = optional_time(row, 28)?;
-    Ok(task.restored(status, unsigned(row, 2)?))
+}
+
+/// The column's text, without a copy where it is the same as the row before.
+fn shared(last: &mut Text, row: &Row<'_>, column: usize) -> rusqlite::Result<Text> {
+    let text = row.get_ref(column)?.as_str()?;
+    if **last != *text {
+        *last = text.into();
+    }
+    Ok(Text::clone(last))
 }
 
 /// From `version, from_status, to_status, at, trigger, reason`.
@@ -112,11 +148,6 @@ pub(crate) fn task_id(row: &Row<'_>, column: usize) -> rusqlite::Result<TaskId> 
 
 pub(crate) fn incarnation(row: &Row<'_>, column: usize) -> rusqlite::Result<IncarnationId> {
     IncarnationId::new(row.get_ref(column)?.as_str()?).map_err(|e| unreadable(column, e))
-}
-
-fn optional_incarnation(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<IncarnationId>> {
-    let id = optional_str(row, column)?.map(IncarnationId::new);
-    id.transpose().map_err(|e| unreadable(column, e))
 }
 
 pub(crate) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {

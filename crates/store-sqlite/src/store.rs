@@ -10,9 +10,9 @@ use chongming_core::store::{
     TaskStore,
 };
 use chongming_core::{CommandId, IncarnationId, TaskId, TaskSnapshot, Transition};
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, MAIN_DB};
 
-use crate::connection::{Place, connect, immediately, patiently, prepare_writer};
+use crate::connection::{Place, connect, consistently, immediately, patiently, prepare_writer};
 use crate::doorbell::Doorbells;
 use crate::error::Subject;
 use crate::file::{self, Found, Registration};
@@ -35,8 +35,6 @@ pub struct SqliteStore {
     subject: Subject,
     /// May the file be made?
     create: bool,
-    /// Nobody can write the file or its folder: it is read as it is.
-    immutable: bool,
     connections: Mutex<Connections>,
     writer: Mutex<Option<Connection>>,
     doorbells: Doorbells,
@@ -70,7 +68,7 @@ impl SqliteStore {
     /// # Errors
     /// As [`open`](Self::open), and where there is no file, or an empty one.
     pub fn open_existing(path: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
-        let mut store = Self::at(path.as_ref(), options, |found, subject| match found {
+        let store = Self::at(path.as_ref(), options, |found, subject| match found {
             Found::Ours => Ok(()),
             Found::Missing => {
                 let what = "does not exist; check the path, or run a task with it to create it";
@@ -81,15 +79,7 @@ impl SqliteStore {
                 Err(subject.refuse(StoreErrorKind::Foreign, "open", what))
             }
         })?;
-        let opened = store.connect_reader();
-        let reader = match (opened, &store.path) {
-            (Ok(reader), _) => reader,
-            (Err(error), Some(path)) if is_denied(&error) && !has_log(path) => {
-                store.immutable = true;
-                store.connect_reader().map_err(|_| store.subject.error("open", error))?
-            }
-            (Err(error), _) => return Err(store.subject.error("open", error)),
-        };
+        let reader = store.connect_reader().map_err(|e| store.subject.error("open", e))?;
         schema::check(&reader, &store.subject)?;
         store.put_back(reader);
         Ok(store)
@@ -131,7 +121,6 @@ impl SqliteStore {
             options,
             subject,
             create: false,
-            immutable: false,
             connections: Mutex::new(Connections::Open { idle: Vec::new() }),
             writer: Mutex::new(None),
             _registration: registration,
@@ -162,7 +151,6 @@ impl SqliteStore {
     fn connect_writer(&self) -> Stored<Connection> {
         let place = match &self.path {
             None => Place::Memory,
-            Some(path) if self.immutable => Place::Immutable(path),
             Some(path) if self.create => Place::Create(path),
             Some(path) => Place::Existing(path),
         };
@@ -206,22 +194,34 @@ impl SqliteStore {
     }
 
     fn connect_reader(&self) -> rusqlite::Result<Connection> {
-        let place = match &self.path {
-            None => Place::Memory,
-            Some(path) if self.immutable => Place::Immutable(path),
-            Some(path) => Place::Existing(path),
-        };
-        let connection = connect(&place)?;
         // Opening alone reads nothing: the first statement shows whether the file can be read.
-        patiently(self.options.lock_wait, || {
-            connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))
-        })?;
-        Ok(connection)
+        let read = |connection: Connection| {
+            patiently(self.options.lock_wait, || {
+                connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))
+            })?;
+            Ok(connection)
+        };
+        let Some(path) = &self.path else { return connect(&Place::Memory) };
+        let connection = connect(&Place::Existing(path))?;
+        if connection.is_readonly(MAIN_DB)? && !has_log(path) {
+            // Who may not write the file must not leave a log of his own beside it, which its owner could
+            // not write. Nobody writes just now: the file is whole.
+            return read(connect(&Place::Immutable(path))?);
+        }
+        match read(connection) {
+            Err(error) if is_denied(&error) && !has_log(path) => {
+                read(connect(&Place::Immutable(path))?).map_err(|_| error)
+            }
+            done => done,
+        }
     }
 
+    /// Keeps the connection for the next reader. One that cannot write is made anew each time, because it
+    /// may not see what others write from now on.
     fn put_back(&self, reader: Connection) {
+        let useful = reader.is_autocommit() && reader.is_readonly(MAIN_DB).is_ok_and(|only| !only);
         match &mut *self.connections() {
-            Connections::Open { idle } if idle.len() < IDLE_READERS => idle.push(reader),
+            Connections::Open { idle } if useful && idle.len() < IDLE_READERS => idle.push(reader),
             Connections::Open { .. } | Connections::Closed => {}
         }
     }
@@ -266,7 +266,9 @@ impl TaskStore for SqliteStore {
                 invalid(format!("{text:?} is no cursor of this store; take one from a page"))
             })?,
         };
-        self.read("query", |connection| query::page(connection, query, before))
+        self.read("query", |connection| {
+            consistently(connection, |connection| query::page(connection, query, before))
+        })
     }
 
     fn count(&self, filter: &TaskFilter) -> Result<Vec<Count>, StoreError> {

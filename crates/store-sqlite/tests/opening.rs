@@ -183,6 +183,19 @@ fn the_last_to_close_leaves_one_file() {
 }
 
 #[test]
+fn damage_is_told_apart() {
+    let folder = tempdir().unwrap();
+    let path = changed(&folder, "UPDATE tasks SET status = 99");
+    let error = open_existing(&path).unwrap().get(&TaskId::new("a").unwrap()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8192..].fill(0xA5);
+    fs::write(&path, bytes).unwrap();
+    let error = open_existing(&path).unwrap().count(&TaskFilter::default()).unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+}
+
+#[test]
 fn words_are_there_for_other_tools() {
     let folder = tempdir().unwrap();
     let path = changed(&folder, "");

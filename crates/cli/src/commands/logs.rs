@@ -208,8 +208,7 @@ fn follow(
             }
         }
         if Instant::now() >= next_holder {
-            if client.is_abandoned(&task).map_err(store_error)?
-            {
+            if client.is_abandoned(&task).map_err(store_error)? {
                 print_note(&format!(
                     "`{}` is {} and nobody holds it any more: nothing will be added",
                     task.id,

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
@@ -15,13 +15,13 @@ use crate::controller::handle::{Completion, End, Outcome};
 use crate::controller::inbox::Inbox;
 use crate::controller::journal::{Journal, PersistFailure};
 use crate::controller::node::Lease;
-use crate::controller::submit::Work;
+use crate::controller::submit::{Submit, Work};
 use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
 use crate::id::{CommandId, IncarnationId, TaskId};
 use crate::ownership::Ownership;
 use crate::scheduler::{Action, Policy, Reply, Scheduler, TaskKey, Ticket};
 use crate::store::{Node, TaskStore};
-use crate::task::Registry;
+use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
 use crate::time::{Clock, Moment};
 
@@ -31,6 +31,8 @@ pub(super) struct Engine {
     pub(super) executor: Arc<dyn Executor>,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) registry: RwLock<Registry>,
+    /// For each registered name: what a submission that changes nothing is held to.
+    policies: RwLock<HashMap<Text, Arc<Policy>>>,
     pub(super) ownership: Ownership,
     pub(super) node: Node,
     pub(super) options: Options,
@@ -39,6 +41,8 @@ pub(super) struct Engine {
     /// The store is known to have our bucket count.
     pub(super) is_pinned: AtomicBool,
     core: Mutex<Core>,
+    /// What carriers have reported since somebody looked.
+    reports: Mutex<Vec<Reported>>,
     writer: Condvar,
     ticker: Condvar,
     emptied: Condvar,
@@ -62,15 +66,26 @@ pub(super) struct Core {
     /// The threads are to end.
     pub(super) is_over: bool,
     pub(super) desynced: Vec<TaskId>,
-    /// Policies of definitions, shared by all submissions that change nothing.
-    pub(super) policies: HashMap<Text, Arc<Policy>>,
     tickets: HashMap<Ticket, Asker>,
     next_ticket: u64,
     launches: Vec<(TaskKey, Launch)>,
+    reported: Vec<Reported>,
+    /// Reports wait, and nobody else sees to them.
+    is_ticker_needed: bool,
     writer_waits: bool,
     ticker_until: Option<Duration>,
     emptied_waits: usize,
 }
+
+/// A carrier's report on its way to the scheduler.
+struct Reported {
+    key: TaskKey,
+    attempt: u32,
+    report: Report,
+}
+
+/// How often one thread looks again for reports before it leaves them to the ticker.
+const MAX_ROUNDS: usize = 64;
 
 /// What goes with a task.
 pub(super) struct Payload {
@@ -128,10 +143,11 @@ impl Core {
             is_open: true,
             is_over: false,
             desynced: Vec::new(),
-            policies: HashMap::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
             launches: Vec::new(),
+            reported: Vec::new(),
+            is_ticker_needed: false,
             writer_waits: false,
             ticker_until: None,
             emptied_waits: 0,
@@ -174,6 +190,7 @@ impl Engine {
             executor,
             clock,
             registry: RwLock::new(registry),
+            policies: RwLock::default(),
             ownership,
             node,
             options,
@@ -181,6 +198,7 @@ impl Engine {
             lease: Lease::default(),
             is_pinned: AtomicBool::new(false),
             core: Mutex::new(core),
+            reports: Mutex::default(),
             writer: Condvar::new(),
             ticker: Condvar::new(),
             emptied: Condvar::new(),
@@ -191,29 +209,90 @@ impl Engine {
         &self.node.incarnation
     }
 
+    /// What a submission of this definition is held to: shared, unless it changes something.
+    pub(super) fn policy(&self, submit: &Submit, definition: &TaskDefinition) -> Arc<Policy> {
+        let make = || {
+            let hard_stop = self.executor.abilities().hard_stop;
+            Arc::new(submit.policy(definition, self.options.grace, hard_stop))
+        };
+        if !submit.keeps_defaults() {
+            return make();
+        }
+        let policies = self.policies.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(policy) = policies.get(&submit.name) {
+            return Arc::clone(policy);
+        }
+        drop(policies);
+        let mut policies = self.policies.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(policies.entry(submit.name.clone()).or_insert_with(make))
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Core> {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reports(&self) -> MutexGuard<'_, Vec<Reported>> {
+        self.reports.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn try_lock(&self) -> Option<MutexGuard<'_, Core>> {
+        match self.core.try_lock() {
+            Ok(core) => Some(core),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// Lets something happen, and does what follows from it.
     pub(super) fn with<R>(self: &Arc<Self>, event: impl FnOnce(&mut Core, Moment) -> R) -> R {
         let mut core = self.lock();
-        let now = self.clock.now();
-        let result = event(&mut core, now);
-        let mut launches = self.carry_out(&mut core, now);
-        while !launches.is_empty() {
-            drop(core);
-            let started: Vec<_> = launches
-                .into_iter()
-                .map(|(key, launch)| (key, launch.attempt, self.executor.launch(launch)))
-                .collect();
-            core = self.lock();
-            for (key, attempt, carrier) in started {
-                hand_over(&mut core, key, attempt, carrier);
-            }
-            launches = self.carry_out(&mut core, now);
-        }
+        let result = event(&mut core, self.clock.now());
+        self.follow_up(core);
         result
+    }
+
+    /// A carrier reports. Whoever has the lock, or comes to it next, sees to it: a worker never waits for
+    /// the lock, and reports that come in quick succession are dealt with together.
+    fn report(self: &Arc<Self>, reported: Reported) {
+        self.reports().push(reported);
+        if let Some(core) = self.try_lock() {
+            self.follow_up(core);
+        }
+    }
+
+    /// Does what follows from events, until nothing more does.
+    fn follow_up<'a>(self: &'a Arc<Self>, mut core: MutexGuard<'a, Core>) {
+        for _ in 0..MAX_ROUNDS {
+            let now = self.clock.now();
+            std::mem::swap(&mut *self.reports(), &mut core.reported);
+            let Core { scheduler, reported, out, .. } = &mut *core;
+            for Reported { key, attempt, report } in reported.drain(..) {
+                scheduler.report(key, attempt, report, now, out);
+            }
+            let launches = self.carry_out(&mut core, now);
+            drop(core);
+            if !launches.is_empty() {
+                let tasks: Vec<_> = launches.iter().map(|(key, l)| (*key, l.attempt)).collect();
+                let launches = launches.into_iter().map(|(_, launch)| launch).collect();
+                let carriers = self.executor.launch_all(launches);
+                core = self.lock();
+                for ((key, attempt), carrier) in tasks.into_iter().zip(carriers) {
+                    hand_over(&mut core, key, attempt, carrier);
+                }
+                continue;
+            }
+            // A report that came after the last look found the lock taken, and relies on this look.
+            if self.reports().is_empty() {
+                return;
+            }
+            match self.try_lock() {
+                Some(again) => core = again,
+                None => return,
+            }
+        }
+        // Enough of other people's work for this thread.
+        core.is_ticker_needed = true;
+        self.ticker.notify_one();
     }
 
     /// Carries out all actions, and gives free slots away, until nothing more follows.
@@ -341,6 +420,10 @@ impl Engine {
             if core.is_over {
                 return;
             }
+            if std::mem::take(&mut core.is_ticker_needed) {
+                self.follow_up(core);
+                continue;
+            }
             let (now, due) = (self.clock.monotonic(), core.due());
             match due {
                 Some(due) if due <= now => {
@@ -423,8 +506,6 @@ struct Sink {
 
 impl AttemptSink for Sink {
     fn report(&self, report: Report) {
-        self.engine.with(|core, now| {
-            core.scheduler.report(self.key, self.attempt, report, now, &mut core.out);
-        });
+        self.engine.report(Reported { key: self.key, attempt: self.attempt, report });
     }
 }

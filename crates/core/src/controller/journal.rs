@@ -5,10 +5,11 @@
 //! is held back to make a batch. Only touches wait, for a moment, since only the latest counts.
 
 use std::collections::{HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
 use crate::id::TaskId;
-use crate::scheduler::TaskKey;
+use crate::scheduler::{KeyHasher, TaskKey};
 use crate::snapshot::TaskSnapshot;
 use crate::store::{Entry, EntryError, Now, Touch};
 use crate::time::Timestamp;
@@ -104,7 +105,7 @@ pub(super) enum Outcome {
 
 #[derive(Debug)]
 pub(super) struct Journal {
-    pending: HashMap<TaskKey, Pending>,
+    pending: HashMap<TaskKey, Pending, BuildHasherDefault<KeyHasher>>,
     queue: VecDeque<TaskKey>,
     touches: Vec<TaskKey>,
     touch_at: Option<Duration>,
@@ -128,7 +129,7 @@ impl Journal {
     /// `patience`: how long a write may stay unanswered; `max_rows`: how much may wait unwritten.
     pub(super) fn new(patience: Duration, max_rows: usize) -> Self {
         Self {
-            pending: HashMap::new(),
+            pending: HashMap::default(),
             queue: VecDeque::new(),
             touches: Vec::new(),
             touch_at: None,

@@ -47,6 +47,7 @@ use crate::store::{
 };
 use crate::task::{RegistryError, TaskDefinition};
 use crate::text::clean;
+use crate::time::Moment;
 use crate::transition::Transition;
 use crate::value::IntoValue;
 
@@ -75,6 +76,9 @@ struct Life {
     engine: Arc<Engine>,
     writer: Mutex<Option<thread::JoinHandle<()>>>,
 }
+
+/// How many submissions are handed over under one lock: others want it too.
+const SUBMIT_CHUNK: usize = 64;
 
 /// How long a controller that is dropped without a close may take to stop its tasks.
 const DROP_LIMIT: Duration = Duration::from_secs(5);
@@ -141,7 +145,6 @@ pub struct Stats {
 struct Checked {
     submission: Submission<Payload>,
     completion: Arc<Completion>,
-    shares_policy: bool,
     submit: Submit,
 }
 
@@ -191,29 +194,14 @@ impl Controller {
     ) -> Vec<Result<TaskRun, SubmitError>> {
         self.engine.become_node();
         let checked: Vec<_> = submits.into_iter().map(|submit| self.check(submit)).collect();
-        let taken: Vec<_> = self.engine.with(|core, now| {
-            let take = |checked: Result<Checked, SubmitError>| {
-                let Checked { mut submission, completion, shares_policy, submit } = checked?;
-                if !core.is_open {
-                    return Err(SubmitError::Closed);
-                }
-                if shares_policy {
-                    let name = submission.snapshot.name.clone();
-                    let shared = core.policies.entry(name).or_insert(submission.policy);
-                    submission.policy = Arc::clone(shared);
-                }
-                let id = submission.snapshot.id.clone();
-                match core.scheduler.submit(submission, now, &mut core.out) {
-                    Ok(key) => {
-                        core.journal.open(key, id.clone(), None);
-                        let controller = self.clone();
-                        Ok((TaskRun { controller, key, id, completion }, submit))
-                    }
-                    Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
-                }
-            };
-            checked.into_iter().map(take).collect()
-        });
+        let mut checked = checked.into_iter();
+        let mut taken = Vec::with_capacity(checked.len());
+        while checked.len() > 0 {
+            self.engine.with(|core, now| {
+                let chunk = checked.by_ref().take(SUBMIT_CHUNK);
+                taken.extend(chunk.map(|checked| self.take(core, checked?, now)));
+            });
+        }
         let finish = |taken: Result<(TaskRun, Submit), SubmitError>| {
             let (run, submit) = taken?;
             match run.completion.wait_accepted() {
@@ -222,7 +210,32 @@ impl Controller {
                 Err(error) => Err(error),
             }
         };
+        // They are written in order, so the last one is waited for first: one wake instead of many.
+        if let Some(Ok((last, _))) = taken.last() {
+            let _ = last.completion.wait_accepted();
+        }
         taken.into_iter().map(finish).collect()
+    }
+
+    /// Hands a checked submission to the scheduler.
+    fn take(
+        &self,
+        core: &mut Core,
+        checked: Checked,
+        now: Moment,
+    ) -> Result<(TaskRun, Submit), SubmitError> {
+        let Checked { submission, completion, submit } = checked;
+        if !core.is_open {
+            return Err(SubmitError::Closed);
+        }
+        let id = submission.snapshot.id.clone();
+        match core.scheduler.submit(submission, now, &mut core.out) {
+            Ok(key) => {
+                core.journal.open(key, id.clone(), None);
+                Ok((TaskRun { controller: self.clone(), key, id, completion }, submit))
+            }
+            Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
+        }
     }
 
     /// Everything about a submission that can be checked without the lock.
@@ -247,8 +260,7 @@ impl Controller {
         let at = engine.clock.wall();
         let name = Arc::clone(&definition.name);
         let mut snapshot = TaskSnapshot::pending(id, name, engine.node.owner.clone(), at);
-        let hard_stop = engine.executor.abilities().hard_stop;
-        let policy = Arc::new(submit.policy(&definition, engine.options.grace, hard_stop));
+        let policy = engine.policy(&submit, &definition);
         snapshot.max_attempts = policy.retry.max_attempts.get();
         snapshot.label = submit.label.clone();
         snapshot.bucket = bucket;
@@ -262,7 +274,7 @@ impl Controller {
         let payload = Payload::new(work, Arc::clone(&completion));
         let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
         let submission = Submission { snapshot, policy, entrance, payload };
-        Ok(Checked { submission, completion, shares_policy: submit.keeps_defaults(), submit })
+        Ok(Checked { submission, completion, submit })
     }
 
     /// The first bucketed submission records the store's bucket count (spec 3).
@@ -574,12 +586,39 @@ const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
 /// ```
 ///
 /// # Errors
-/// The definition or its arguments are invalid.
+/// [`RunError`]: the definition or its arguments are invalid.
 pub fn run_task(
     definition: TaskDefinition,
     args: impl IntoValue,
-) -> Result<Arc<Outcome>, Box<dyn std::error::Error + Send + Sync>> {
+) -> Result<Arc<Outcome>, RunError> {
     let submit = Submit::new(Arc::clone(&definition.name)).args(args);
-    let controller = Controller::builder().register(definition).build()?;
-    Ok(controller.submit(submit)?.wait(None)?)
+    let controller = Controller::builder()
+        .register(definition)
+        .build()
+        .map_err(|error| RunError::Configuration(Box::new(error)))?;
+    let run = controller.submit(submit).map_err(RunError::Submit)?;
+    run.wait(None).map_err(RunError::Wait)
 }
+
+/// Why [`run_task`] could not run a task to its end.
+#[derive(Debug)]
+pub enum RunError {
+    /// The definition does not fit.
+    Configuration(Box<ConfigurationError>),
+    /// The submission does not fit.
+    Submit(SubmitError),
+    /// The wait was given up.
+    Wait(WaitTimedOut),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Configuration(error) => error.fmt(f),
+            Self::Submit(error) => error.fmt(f),
+            Self::Wait(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

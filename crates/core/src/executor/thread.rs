@@ -40,8 +40,12 @@ struct State {
     workers: usize,
     /// Workers that wait, or are about to find out that they need not.
     idle: usize,
+    /// Workers that were started and have not come for their first job.
+    fresh: usize,
     taken: u64,
-    grower: bool,
+    has_grower: bool,
+    /// The grower looks at the backlog by itself, while there is one.
+    is_growing: bool,
     closed: bool,
 }
 
@@ -95,14 +99,15 @@ impl Executor for ThreadExecutor {
     }
 
     fn launch(&self, launch: Launch) -> Arc<dyn Carrier> {
-        let job = Arc::new(Job {
-            launch: Mutex::new(Some(launch)),
-            control: Arc::default(),
-            stage: AtomicU8::new(WAITING),
-            pool: Arc::clone(&self.pool),
-        });
-        self.pool.push(Arc::clone(&job));
+        let job = Job::new(launch, &self.pool);
+        self.pool.push(&[Arc::clone(&job)]);
         job
+    }
+
+    fn launch_all(&self, launches: Vec<Launch>) -> Vec<Arc<dyn Carrier>> {
+        let jobs: Vec<_> = launches.into_iter().map(|l| Job::new(l, &self.pool)).collect();
+        self.pool.push(&jobs);
+        jobs.into_iter().map(|job| job as Arc<dyn Carrier>).collect()
     }
 }
 
@@ -121,39 +126,47 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn push(self: &Arc<Self>, job: Arc<Job>) {
+    fn push(self: &Arc<Self>, jobs: &[Arc<Job>]) {
         let mut state = self.state();
-        state.queue.push_back(job);
-        self.provide(&mut state);
+        state.queue.extend(jobs.iter().cloned());
+        self.provide(&mut state, jobs.len());
     }
 
-    /// Wakes or starts a worker for a job that nobody is about to take.
-    fn provide(self: &Arc<Self>, state: &mut State) {
-        if state.queue.len() <= state.idle {
+    /// Sees to it that somebody comes for the jobs that were queued last.
+    fn provide(self: &Arc<Self>, state: &mut State, jobs: usize) {
+        for _ in 0..jobs.min(state.idle) {
             self.work.notify_one();
-        } else if state.workers < self.base {
-            self.start_worker(state);
-        } else if state.grower {
-            // It looks at the backlog by itself while there is one.
-            if state.queue.len() == state.idle + 1 {
-                self.backlog.notify_one();
+        }
+        while state.queue.len() > state.idle + state.fresh && state.workers < self.base {
+            if !self.start_worker(state) {
+                return;
             }
-        } else {
-            let pool = Arc::clone(self);
-            state.grower = spawn("task-pool-growth", move || pool.grow());
+        }
+        if state.queue.len() > state.idle + state.fresh && !state.is_growing {
+            if state.has_grower {
+                self.backlog.notify_one();
+            } else {
+                let pool = Arc::clone(self);
+                state.has_grower = spawn("task-pool-growth", move || pool.grow());
+            }
+            state.is_growing = state.has_grower;
         }
     }
 
-    fn start_worker(self: &Arc<Self>, state: &mut State) {
+    fn start_worker(self: &Arc<Self>, state: &mut State) -> bool {
         let pool = Arc::clone(self);
-        state.workers += usize::from(spawn("task-worker", move || pool.work()));
+        let started = spawn("task-worker", move || pool.work());
+        state.workers += usize::from(started);
+        state.fresh += usize::from(started);
+        started
     }
 
     /// Starts more workers while what stood in the queue one tick ago has not been taken.
     fn grow(self: Arc<Self>) {
         let mut state = self.state();
         while !state.closed {
-            if state.queue.len() <= state.idle {
+            if state.queue.len() <= state.idle + state.fresh {
+                state.is_growing = false;
                 state = self.backlog.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
@@ -161,13 +174,15 @@ impl Pool {
             let waited = self.backlog.wait_timeout(state, GROWTH_TICK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             let late = expected.saturating_sub(state.taken).min(state.queue.len() as u64) as usize;
-            for _ in 0..late.saturating_sub(state.idle).min(state.workers.max(1)) {
+            let coming = state.idle + state.fresh;
+            for _ in 0..late.saturating_sub(coming).min(state.workers.max(1)) {
                 self.start_worker(&mut state);
             }
         }
     }
 
     fn work(self: Arc<Self>) {
+        self.state().fresh -= 1;
         loop {
             let Some(job) = self.next_job() else { return };
             job.run();
@@ -219,6 +234,15 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
 }
 
 impl Job {
+    fn new(launch: Launch, pool: &Arc<Pool>) -> Arc<Self> {
+        Arc::new(Self {
+            launch: Mutex::new(Some(launch)),
+            control: Arc::default(),
+            stage: AtomicU8::new(WAITING),
+            pool: Arc::clone(pool),
+        })
+    }
+
     fn run(&self) {
         let taken = self.launch.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(launch) = taken else { return };
@@ -249,9 +273,7 @@ impl Carrier for Job {
             if !abandon(WAITING) && abandon(RUNNING) {
                 let mut state = self.pool.state();
                 state.workers -= 1;
-                if !state.queue.is_empty() {
-                    self.pool.provide(&mut state);
-                }
+                self.pool.provide(&mut state, 0);
             }
         }
         self.control.signal(signal);

@@ -1,6 +1,6 @@
 //! Task rows and their trails.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
 
 use crate::id::{IncarnationId, TaskId};
 use crate::memory_store::nodes::Nodes;
@@ -13,17 +13,19 @@ use crate::store::{
 use crate::time::Timestamp;
 use crate::transition::Transition;
 
-/// Rows by the sequence in which they were created, which is also the order of pages.
+/// Rows by id, which is how they are written: one look-up each.
 #[derive(Default)]
 pub(super) struct Tasks {
-    rows: BTreeMap<u64, Box<Row>>,
-    by_id: HashMap<TaskId, u64>,
+    rows: HashMap<TaskId, Box<Row>>,
+    /// By the sequence in which they were created: the order of pages.
+    order: BTreeMap<u64, TaskId>,
     /// What most queries ask for, so that ended tasks cost them nothing.
     unfinished: BTreeSet<u64>,
     last: u64,
 }
 
 struct Row {
+    seq: u64,
     snapshot: TaskSnapshot,
     /// Ascending versions.
     trail: Vec<Transition>,
@@ -39,7 +41,7 @@ impl Tasks {
         match entry {
             Entry::Create { snapshot, transitions } => self.create(snapshot, transitions),
             Entry::Save { snapshot, expect_version, transitions, if_expired } => {
-                let (seq, row) = self.row(&snapshot.id)?;
+                let row = self.rows.get_mut(&snapshot.id).ok_or(EntryError::NotFound)?;
                 let stored = row.snapshot.status_version;
                 if stored != *expect_version {
                     return Err(EntryError::Conflict { stored });
@@ -51,50 +53,47 @@ impl Tasks {
                 if let Some(until) = guard.and_then(|(holder, now)| held(holder, now)) {
                     return Err(EntryError::LeaseHeld { until });
                 }
+                let was_terminal = row.snapshot.status.is_terminal();
                 row.save(snapshot, transitions);
-                if snapshot.status.is_terminal() {
-                    self.unfinished.remove(&seq);
-                } else {
-                    self.unfinished.insert(seq);
+                match (was_terminal, snapshot.status.is_terminal()) {
+                    (false, true) => drop(self.unfinished.remove(&row.seq)),
+                    (true, false) => drop(self.unfinished.insert(row.seq)),
+                    (false, false) | (true, true) => {}
                 }
                 Ok(())
             }
             Entry::Touch(touch) => {
-                self.row(&touch.task_id)?.1.touch(touch);
+                let row = self.rows.get_mut(&touch.task_id).ok_or(EntryError::NotFound)?;
+                row.touch(touch);
                 Ok(())
             }
         }
     }
 
-    fn row(&mut self, id: &TaskId) -> Result<(u64, &mut Row), EntryError> {
-        let seq = *self.by_id.get(id).ok_or(EntryError::NotFound)?;
-        self.rows.get_mut(&seq).map(|row| (seq, &mut **row)).ok_or(EntryError::NotFound)
-    }
-
     fn create(&mut self, task: &TaskSnapshot, trail: &[Transition]) -> Result<(), EntryError> {
-        if self.by_id.contains_key(&task.id) {
+        let hash_map::Entry::Vacant(place) = self.rows.entry(task.id.clone()) else {
             return Err(EntryError::Exists);
-        }
+        };
         self.last += 1;
-        let mut snapshot = task.clone();
-        (snapshot.lease_until, snapshot.progress, snapshot.last_heartbeat_at) = (None, None, None);
-        let mut row = Row { snapshot, trail: Vec::with_capacity(trail.len()) };
+        let (seq, trail_rows) = (self.last, Vec::with_capacity(trail.len()));
+        let row = place.insert(Box::new(Row { seq, snapshot: task.clone(), trail: trail_rows }));
+        row.snapshot.lease_until = None;
+        row.snapshot.progress = None;
+        row.snapshot.last_heartbeat_at = None;
         row.append(trail);
-        self.by_id.insert(task.id.clone(), self.last);
-        self.rows.insert(self.last, Box::new(row));
+        self.order.insert(seq, task.id.clone());
         if !task.status.is_terminal() {
-            self.unfinished.insert(self.last);
+            self.unfinished.insert(seq);
         }
         Ok(())
     }
 
     pub(super) fn get(&self, id: &TaskId) -> Option<TaskSnapshot> {
-        self.rows.get(self.by_id.get(id)?).map(|row| row.snapshot.clone())
+        self.rows.get(id).map(|row| row.snapshot.clone())
     }
 
     pub(super) fn history(&self, id: &TaskId, after: u64, limit: usize) -> Vec<Transition> {
-        let row = self.by_id.get(id).and_then(|seq| self.rows.get(seq));
-        let newer = row.map_or(&[][..], |row| {
+        let newer = self.rows.get(id).map_or(&[][..], |row| {
             row.trail.get(row.trail.partition_point(|t| t.version <= after)..).unwrap_or_default()
         });
         newer.iter().take(limit).cloned().collect()
@@ -107,11 +106,13 @@ impl Tasks {
         before: u64,
     ) -> Box<dyn Iterator<Item = (u64, &'a TaskSnapshot)> + 'a> {
         let unfinished = StatusSet::unfinished();
+        let row = |(seq, id): (u64, &TaskId)| self.rows.get(id).map(|row| (seq, &row.snapshot));
         if filter.statuses.is_some_and(|set| set.iter().all(|s| unfinished.contains(s))) {
-            let row = |seq: &u64| self.rows.get(seq).map(|row| (*seq, &row.snapshot));
-            Box::new(self.unfinished.range(..before).rev().filter_map(row))
+            let ids = |seq: &u64| self.order.get(seq).map(|id| (*seq, id));
+            Box::new(self.unfinished.range(..before).rev().filter_map(ids).filter_map(row))
         } else {
-            Box::new(self.rows.range(..before).rev().map(|(seq, row)| (*seq, &row.snapshot)))
+            let newest = self.order.range(..before).rev();
+            Box::new(newest.map(|(seq, id)| (*seq, id)).filter_map(row))
         }
     }
 
@@ -163,27 +164,26 @@ impl Tasks {
             .collect()
     }
 
-    pub(super) fn ended_before(&self, time: Timestamp, limit: usize) -> Vec<u64> {
-        let ended = self.rows.iter().filter(|(_, row)| {
-            let task = &row.snapshot;
-            task.status.is_terminal() && task.ended_at.is_some_and(|at| at < time)
-        });
-        ended.map(|(seq, _)| *seq).take(limit).collect()
+    pub(super) fn ended_before(&self, time: Timestamp, limit: usize) -> Vec<TaskId> {
+        let ended =
+            self.rows.values().map(|row| &row.snapshot).filter(|task| {
+                task.status.is_terminal() && task.ended_at.is_some_and(|at| at < time)
+            });
+        ended.map(|task| task.id.clone()).take(limit).collect()
     }
 
     pub(super) fn unfinished_supervisors(&self) -> HashSet<IncarnationId> {
-        let rows = self.unfinished.iter().filter_map(|seq| self.rows.get(seq));
-        rows.filter_map(|row| row.snapshot.supervisor.clone()).collect()
+        let ids = self.unfinished.iter().filter_map(|seq| self.order.get(seq));
+        ids.filter_map(|id| self.rows.get(id)?.snapshot.supervisor.clone()).collect()
     }
 
-    /// Removes rows with their trails; returns their ids.
-    pub(super) fn remove(&mut self, seqs: &[u64]) -> HashSet<TaskId> {
-        let rows = seqs.iter().filter_map(|seq| self.rows.remove(seq));
-        let ids: HashSet<TaskId> = rows.map(|row| row.snapshot.id).collect();
-        for id in &ids {
-            self.by_id.remove(id);
+    /// Removes ended tasks with their trails.
+    pub(super) fn remove(&mut self, ids: &[TaskId]) {
+        for id in ids {
+            if let Some(row) = self.rows.remove(id) {
+                self.order.remove(&row.seq);
+            }
         }
-        ids
     }
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 pub use action::{Action, EndCause, Entrance, Finished, Policy, Refused, Reply, Request, Ticket};
 pub use admission::Limits;
 pub use explain::Explanation;
-pub use slab::TaskKey;
+pub use slab::{KeyHasher, TaskKey};
 
 use admission::Admission;
 use slab::Slab;

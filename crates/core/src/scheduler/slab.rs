@@ -7,6 +7,26 @@ pub struct TaskKey {
     generation: u32,
 }
 
+/// Hashes a [`TaskKey`] by its index: keys are our own and dense, so nothing stronger is needed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct KeyHasher(u64);
+
+impl std::hash::Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, part: u32) {
+        self.0 = (self.0.rotate_left(32) ^ u64::from(part)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Slab<T> {
     slots: Vec<Slot<T>>,

@@ -41,9 +41,8 @@ pub(super) fn run(token: &str) -> ! {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let stdin = std::io::stdin();
-    if wire::send_hello(stdin.as_fd()).is_err() {
-        std::process::exit(1);
-    }
+    // A supervisor that is gone already has all the more left something behind.
+    let _ = wire::send_hello(stdin.as_fd());
     let mut groups: HashMap<RawPid, OwnedFd> = HashMap::new();
     let mut flags = RecvFlags::empty();
     loop {

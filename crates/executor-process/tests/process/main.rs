@@ -1,4 +1,5 @@
 //! The executor with real processes.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../support/mod.rs"]
 mod support;

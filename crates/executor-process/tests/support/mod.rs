@@ -1,5 +1,11 @@
 //! An executor whose reports and output can be waited for. Nothing here sleeps and hopes.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, reason = "test support")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "test support"
+)]
 
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};

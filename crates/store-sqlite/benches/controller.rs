@@ -1,0 +1,295 @@
+//! What the whole controller costs on top of bare SQLite: no-op tasks per second with the full trail,
+//! latency from submission to the running body, memory of waiting tasks.
+//!
+//! Each figure stands beside a raw limit that is measured in the same run. `--json` prints one object a line.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chongming_core::store::{Entry, TaskStore};
+use chongming_core::{
+    Clock, Controller, InMemoryStore, IncarnationId, Status, Submit, SystemClock, TaskContext,
+    TaskDefinition, TaskError, TaskId, TaskSnapshot, Transition, Trigger, machine,
+};
+use chongming_store_sqlite::{Options, SqliteStore, Synchronous};
+
+const TASKS: usize = 200_000;
+const BATCH: usize = 1024;
+const SUBMITTERS: usize = 4;
+const ROUNDS: usize = 3;
+
+type Anything = Box<dyn std::error::Error + Send + Sync>;
+
+fn main() -> Result<(), Anything> {
+    let json = std::env::args().any(|arg| arg == "--json");
+    let only = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| name.contains(only));
+    let report = Report { json };
+    if wanted("memory_store") {
+        let raw = median(ROUNDS, || raw_rate(&InMemoryStore::new(), Shape::Coalesced))?;
+        let ours = median(ROUNDS, || controller_rate(Arc::new(InMemoryStore::new())))?;
+        report.line("memory_store_tasks", ours, "tasks/s", raw);
+    }
+    for (name, synchronous) in [("normal", Synchronous::Normal), ("full", Synchronous::Full)] {
+        if wanted(&format!("sqlite_{name}_tasks")) {
+            let (mut raw, mut coalesced, mut ours) = (vec![], vec![], vec![]);
+            for _ in 0..ROUNDS {
+                raw.push(in_folder(|path| raw_rate(&open(path, synchronous)?, Shape::EachStep))?);
+                coalesced
+                    .push(in_folder(|path| raw_rate(&open(path, synchronous)?, Shape::Coalesced))?);
+                ours.push(in_folder(|path| controller_rate(Arc::new(open(path, synchronous)?)))?);
+            }
+            let ours = middle(ours);
+            report.line(&format!("sqlite_{name}_tasks"), ours, "tasks/s", middle(raw));
+            let name = format!("sqlite_{name}_tasks_vs_coalesced");
+            report.line(&name, ours, "tasks/s", middle(coalesced));
+        }
+    }
+    for (name, synchronous) in [("normal", Synchronous::Normal), ("full", Synchronous::Full)] {
+        if wanted(&format!("sqlite_{name}_latency")) {
+            let raw = in_folder(|path| commit_latency(&open(path, synchronous)?))?;
+            let ours = in_folder(|path| body_latency(Arc::new(open(path, synchronous)?)))?;
+            report.line(&format!("sqlite_{name}_latency_p50"), ours.0, "µs", raw.0);
+            report.line(&format!("sqlite_{name}_latency_p99"), ours.1, "µs", raw.1);
+        }
+    }
+    if wanted("queued_memory") {
+        let bytes = in_folder(|path| queued_memory(Arc::new(open(path, Synchronous::Normal)?)))?;
+        report.line("queued_memory", bytes, "bytes/task", 1024.0);
+    }
+    Ok(())
+}
+
+struct Report {
+    json: bool,
+}
+
+impl Report {
+    fn line(&self, name: &str, value: f64, unit: &str, raw: f64) {
+        let ratio = value / raw;
+        if self.json {
+            let line = serde_json::json!({
+                "name": name, "value": value, "unit": unit, "raw": raw, "ratio": ratio
+            });
+            println!("{line}");
+        } else {
+            println!("{name:36} {value:12.1} {unit:10} raw {raw:12.1}  ratio {ratio:.2}");
+        }
+    }
+}
+
+fn middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn median(rounds: usize, run: impl Fn() -> Result<f64, Anything>) -> Result<f64, Anything> {
+    (0..rounds).map(|_| run()).collect::<Result<Vec<_>, _>>().map(middle)
+}
+
+fn in_folder<T>(run: impl FnOnce(&Path) -> Result<T, Anything>) -> Result<T, Anything> {
+    let folder = tempfile::tempdir()?;
+    run(&folder.path().join("bench.db"))
+}
+
+fn open(path: &Path, synchronous: Synchronous) -> Result<SqliteStore, Anything> {
+    Ok(SqliteStore::open(path, Options { synchronous, ..Options::default() })?)
+}
+
+/// How the raw loop writes a task.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// A task row, then one update and one audit row for each of four changes of status.
+    EachStep,
+    /// What a journal under load writes: each batch's last state, with all audit rows.
+    Coalesced,
+}
+
+/// The store's own prepared statements in a bare loop: two commits for each batch of tasks.
+fn raw_rate(store: &dyn TaskStore, shape: Shape) -> Result<f64, Anything> {
+    let supervisor = IncarnationId::generate();
+    let clock = SystemClock::default();
+    let mut elapsed = Duration::ZERO;
+    for start in (0..TASKS).step_by(BATCH) {
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        for i in start..(start + BATCH).min(TASKS) {
+            let at = clock.wall();
+            let mut task = TaskSnapshot::pending(
+                TaskId::new(format!("{i:032}"))?,
+                "noop",
+                "host:1".into(),
+                at,
+            );
+            task.supervisor = Some(supervisor.clone());
+            let mut step = |to, trigger| -> Result<(TaskSnapshot, Transition), Anything> {
+                let row = machine::apply(&mut task, to, trigger, at, None)?;
+                Ok((task.clone(), row))
+            };
+            let queued = step(Status::Queued, Trigger::DependenciesResolved)?;
+            let starting = step(Status::Starting, Trigger::Dispatch)?;
+            let running = step(Status::Running, Trigger::Launched)?;
+            let ended = step(Status::Succeeded, Trigger::Completed)?;
+            match shape {
+                Shape::Coalesced => {
+                    first.push(create(starting.0, vec![queued.1, starting.1]));
+                    second.push(save(ended.0, 2, vec![running.1, ended.1]));
+                }
+                Shape::EachStep => {
+                    first.push(create(queued.0, vec![queued.1]));
+                    first.push(save(starting.0, 1, vec![starting.1]));
+                    second.push(save(running.0, 2, vec![running.1]));
+                    second.push(save(ended.0, 3, vec![ended.1]));
+                }
+            }
+        }
+        let since = Instant::now();
+        let results = [store.write(&first)?, store.write(&second)?];
+        elapsed += since.elapsed();
+        if results.iter().flatten().any(Result::is_err) {
+            return Err("the raw loop was refused a write".into());
+        }
+    }
+    Ok(TASKS as f64 / elapsed.as_secs_f64())
+}
+
+fn create(snapshot: TaskSnapshot, transitions: Vec<Transition>) -> Entry {
+    Entry::Create { snapshot, transitions }
+}
+
+fn save(snapshot: TaskSnapshot, expect_version: u64, transitions: Vec<Transition>) -> Entry {
+    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+}
+
+/// The same tasks through the whole controller, from the first submission to the last stored end.
+fn controller_rate(store: Arc<dyn TaskStore>) -> Result<f64, Anything> {
+    let controller = Controller::builder()
+        .store(Arc::clone(&store))
+        .max_parallel(1024)
+        .register(TaskDefinition::new("noop", |_: &TaskContext, ()| Ok::<_, TaskError>(())))
+        .build()?;
+    let next = AtomicUsize::new(0);
+    let since = Instant::now();
+    thread::scope(|scope| {
+        for _ in 0..SUBMITTERS {
+            scope.spawn(|| {
+                loop {
+                    let start = next.fetch_add(BATCH, Ordering::Relaxed);
+                    if start >= TASKS {
+                        return;
+                    }
+                    let count = BATCH.min(TASKS - start);
+                    let runs = controller.submit_many((0..count).map(|_| Submit::new("noop")));
+                    assert!(runs.iter().all(Result::is_ok));
+                }
+            });
+        }
+    });
+    controller.wait_all(None)?;
+    let elapsed = since.elapsed();
+    let stats = controller.stats()?;
+    if stats.by_status.get(&Status::Succeeded) != Some(&(TASKS as u64))
+        || stats.total != TASKS as u64
+    {
+        return Err(format!("not every task is stored as succeeded: {stats:?}").into());
+    }
+    Ok(TASKS as f64 / elapsed.as_secs_f64())
+}
+
+const SAMPLES: usize = 2000;
+/// Between two samples, so that each finds an idle controller.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// Median and 99th percentile, in microseconds.
+fn percentiles(mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort();
+    let at = |share: f64| {
+        let index = ((times.len() - 1) as f64 * share) as usize;
+        times.get(index).map_or(f64::NAN, |time| time.as_secs_f64() * 1e6)
+    };
+    (at(0.5), at(0.99))
+}
+
+/// One commit that creates a task with its first two audit rows.
+fn commit_latency(store: &SqliteStore) -> Result<(f64, f64), Anything> {
+    let clock = SystemClock::default();
+    let mut times = Vec::new();
+    for i in 0..SAMPLES {
+        let at = clock.wall();
+        let mut task =
+            TaskSnapshot::pending(TaskId::new(format!("{i:032}"))?, "noop", "host:1".into(), at);
+        let rows = vec![
+            machine::apply(&mut task, Status::Queued, Trigger::DependenciesResolved, at, None)?,
+            machine::apply(&mut task, Status::Starting, Trigger::Dispatch, at, None)?,
+        ];
+        let entry = [create(task, rows)];
+        let since = Instant::now();
+        store.write(&entry)?;
+        times.push(since.elapsed());
+        thread::sleep(PAUSE);
+    }
+    Ok(percentiles(times))
+}
+
+/// From the call of `submit` to the first line of the body, on an idle controller.
+fn body_latency(store: Arc<dyn TaskStore>) -> Result<(f64, f64), Anything> {
+    let (say, runs) = mpsc::channel();
+    let body = move |_: &TaskContext, ()| {
+        say.send(Instant::now())?;
+        Ok::<_, TaskError>(())
+    };
+    let controller =
+        Controller::builder().store(store).register(TaskDefinition::new("now", body)).build()?;
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES {
+        let since = Instant::now();
+        controller.submit(Submit::new("now"))?;
+        times.push(runs.recv()? - since);
+        controller.wait_all(None)?;
+        thread::sleep(PAUSE);
+    }
+    Ok(percentiles(times))
+}
+
+/// Resident memory that each of 100,000 waiting tasks adds, its handle included.
+fn queued_memory(store: Arc<dyn TaskStore>) -> Result<f64, Anything> {
+    const WAITING: usize = 100_000;
+    let (release, held) = mpsc::channel::<()>();
+    let held = Mutex::new(held);
+    let block = move |_: &TaskContext, ()| {
+        // Ends when the other end of the channel goes.
+        let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        Ok::<_, TaskError>(())
+    };
+    let controller = Controller::builder()
+        .store(store)
+        .max_parallel(1)
+        .register(TaskDefinition::new("block", block))
+        .register(TaskDefinition::new("noop", |_: &TaskContext, ()| Ok::<_, TaskError>(())))
+        .build()?;
+    controller.submit(Submit::new("block"))?;
+    let fill = || {
+        let mut runs = Vec::new();
+        for _ in 0..WAITING / 1000 {
+            runs.extend(controller.submit_many((0..1000).map(|_| Submit::new("noop"))));
+        }
+        runs
+    };
+    let before = resident()?;
+    let runs = fill();
+    let added = resident()?.saturating_sub(before);
+    drop(release);
+    drop(runs);
+    controller.wait_all(None)?;
+    Ok(added as f64 / WAITING as f64)
+}
+
+/// Resident memory of this process, in bytes.
+fn resident() -> Result<u64, Anything> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib * 1024)
+}
