@@ -108,7 +108,13 @@ impl ControlClient {
                 return Ok(Sent::Refused(ControlRefusal::Ended(task.status())));
             }
             if self.has_live_holder(&task)? {
+                if !is_possible(kind, task.status()) {
+                    return Ok(Sent::Refused(ControlRefusal::NotNow(task.status())));
+                }
                 return self.command(&task, kind, reason).map(Sent::Command);
+            }
+            if self.has_moved_on(&task)? {
+                continue;
             }
             let Some((to, trigger)) = direct(kind).filter(|_| task.status().is_adoptable()) else {
                 return Ok(Sent::Refused(ControlRefusal::NoLiveHolder(task.status())));
@@ -132,17 +138,18 @@ impl ControlClient {
     ) -> Result<Answer, StoreError> {
         let until = Instant::now().checked_add(timeout);
         loop {
-            let commands = self.store.commands(id)?;
-            let ours = commands.into_iter().find(|c| c.request.id == *command);
-            if let Some(receipt) = ours.and_then(|command| command.receipt) {
+            if let Some(receipt) = self.find_receipt(id, command)? {
                 return Ok(Answer::Receipt(receipt));
             }
-            let lives = match self.store.get(id)? {
-                Some(task) => task.status().is_terminal() || self.has_live_holder(&task)?,
+            let task = self.store.get(id)?;
+            let lives = match &task {
+                Some(task) => self.has_live_holder(task)? || self.has_moved_on(task)?,
                 None => false,
             };
             if !lives {
-                return Ok(Answer::HolderGone);
+                // A holder writes its receipts before it gives up its lease: one last look.
+                let receipt = self.find_receipt(id, command)?;
+                return Ok(receipt.map_or(Answer::HolderGone, Answer::Receipt));
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Answer::TimedOut);
@@ -151,7 +158,34 @@ impl ControlClient {
         }
     }
 
-    /// Does the task's holder live, by the store's clock?
+    fn find_receipt(
+        &self,
+        id: &TaskId,
+        command: &CommandId,
+    ) -> Result<Option<Receipt>, StoreError> {
+        let commands = self.store.commands(id)?;
+        let ours = commands.into_iter().find(|c| c.request.id == *command);
+        Ok(ours.and_then(|command| command.receipt))
+    }
+
+    /// Is this unfinished task left alone: in this very state, and without a live holder?
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub fn is_abandoned(&self, task: &TaskSnapshot) -> Result<bool, StoreError> {
+        let lives = task.status().is_terminal() || self.has_live_holder(task)?;
+        Ok(!lives && !self.has_moved_on(task)?)
+    }
+
+    /// Has the task changed since it was read? Then what was found about its holder may be about a holder
+    /// that has done its work and gone.
+    fn has_moved_on(&self, task: &TaskSnapshot) -> Result<bool, StoreError> {
+        let now = self.store.get(&task.id)?;
+        Ok(now.is_some_and(|now| now.status_version() != task.status_version()))
+    }
+
+    /// Does the task's holder live, by the store's clock? `true` is certain; `false` may also mean that the
+    /// task has changed since it was read.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -225,6 +259,17 @@ impl ControlClient {
             ))
             | None => Ok(false),
         }
+    }
+}
+
+/// Does it make sense in this state of an unfinished task? What the store says may be a moment old; the
+/// holder has the last word.
+const fn is_possible(kind: CommandKind, status: Status) -> bool {
+    match kind {
+        CommandKind::Pause | CommandKind::Resume => {
+            matches!(status, Status::Running | Status::Pausing | Status::Paused)
+        }
+        CommandKind::Stop | CommandKind::Cancel | CommandKind::Explain => true,
     }
 }
 

@@ -15,6 +15,7 @@ mod blake2b;
 mod bucket;
 mod control;
 mod controller;
+mod doctor;
 mod executor;
 mod failure;
 mod id;
@@ -44,8 +45,9 @@ pub use control::{Answer, ControlClient, ControlRefusal, Sent};
 pub use controller::{
     CloseMode, Closed, ConfigurationError, ControlError, Controller, ControllerBuilder,
     NotAdoptable, Outcome, PersistFailure, RunError, Stats, Submit, SubmitError, TaskRun,
-    WaitTimedOut, resolve_num_buckets, run_task,
+    WaitTimedOut, host_name, resolve_num_buckets, run_task,
 };
+pub use doctor::{Alert, doctor, examine};
 pub use executor::{
     Abilities, AttemptEnd, AttemptSink, Carrier, Executor, InlineExecutor, Launch, Report, Signal,
     Target, ThreadExecutor, UnsupportedTarget,

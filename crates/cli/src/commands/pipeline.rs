@@ -4,6 +4,7 @@ use clap::Args;
 
 use crate::args::running::{ModuleArgs, RunningArgs};
 use crate::args::values;
+use crate::error::CliError;
 
 /// Run a pipeline in the foreground, to its end.
 ///
@@ -29,4 +30,13 @@ pub struct PipelineArgs {
     /// How it is run.
     #[command(flatten)]
     pub running: RunningArgs,
+}
+
+/// Says that it cannot be done yet.
+pub(super) fn execute(args: &PipelineArgs) -> Result<u8, CliError> {
+    Err(CliError::user(format!(
+        "cannot run the pipeline `{}`: this program was built without pipelines",
+        args.name
+    ))
+    .hint("run its tasks one by one with `run`"))
 }

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-pub use builder::{ConfigurationError, ControllerBuilder, resolve_num_buckets};
+pub use builder::{ConfigurationError, ControllerBuilder, host_name, resolve_num_buckets};
 pub use close::{CloseMode, Closed};
 pub use handle::{Outcome, WaitTimedOut};
 pub use journal::PersistFailure;

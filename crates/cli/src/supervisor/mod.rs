@@ -1,0 +1,157 @@
+//! Running tasks in the foreground: a controller for this process, its signals, and what it shows.
+
+pub(crate) mod definition;
+mod foreground;
+mod screen;
+mod signals;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chongming_core::store::{Now, TaskStore};
+use chongming_core::{Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, doctor};
+use chongming_executor_process::ProcessExecutor;
+
+use crate::args::global::{Settings, Verbosity};
+use crate::args::running::RunningArgs;
+use crate::error::CliError;
+use crate::manifest::Manifest;
+use crate::open_store::{self, Opened, store_error};
+use crate::output::console::{Console, print_note};
+use definition::DEFAULT_GRACE;
+use foreground::Foreground;
+use screen::Screen;
+use signals::Caught;
+
+/// Time for the last writes of a controller whose tasks have ended.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+
+/// A controller in the foreground.
+pub(crate) struct Supervisor {
+    controller: Controller,
+    store: Arc<dyn TaskStore>,
+    screen: Option<Screen>,
+    verbosity: Verbosity,
+    /// A line on the terminal tells how far the task has come.
+    shows_line: bool,
+    signals: Caught,
+    grace: Option<Duration>,
+}
+
+impl Supervisor {
+    /// Sets the controller up. From here on signals are caught.
+    pub(crate) fn start(
+        opened: Opened,
+        manifest: &Manifest,
+        running: &RunningArgs,
+        settings: &Settings,
+        console: &Console,
+    ) -> Result<Self, CliError> {
+        let Opened { store, ownership } = opened;
+        let signals = Caught::new()?;
+        let is_quiet = settings.verbosity == Verbosity::Quiet;
+        let screen = if is_quiet { None } else { Some(Screen::on_stderr()?) };
+        let mut executor = ProcessExecutor::builder();
+        if let Some(screen) = &screen {
+            executor = executor.echo(screen.echo());
+        }
+        let executor = executor.build().map_err(|error| CliError::user(error.to_string()))?;
+        let artifacts = match (&running.artifacts, &manifest.artifacts) {
+            (Some(folder), _) => open_store::absolute(folder)?,
+            (None, Some(folder)) => open_store::absolute(&manifest.folder().join(folder))?,
+            (None, None) => open_store::default_artifacts(&settings.database)?,
+        };
+        let mut builder = Controller::builder()
+            .store(Arc::clone(&store))
+            .executor(Arc::new(executor))
+            .num_buckets(ownership.num_buckets())
+            .artifacts(artifacts)
+            .grace(running.grace.unwrap_or(DEFAULT_GRACE))
+            .lease_ttl(running.lease_ttl);
+        if let Some(owner) = &settings.owner {
+            builder = builder.owner(owner.as_str());
+        }
+        if let Some(owned) = ownership.declared() {
+            builder = builder.owned_buckets(owned.clone());
+        }
+        if let Some(slots) = manifest.max_parallel {
+            builder = builder.max_parallel(slots.get() as usize);
+        }
+        if let Some(slots) = manifest.max_parallel_per_bucket {
+            builder = builder.max_parallel_per_bucket(slots.get() as usize);
+        }
+        for (name, permits) in &manifest.resources {
+            builder = builder.resource(name.as_str(), permits.get() as usize);
+        }
+        let controller = builder.build().map_err(|error| CliError::user(error.to_string()))?;
+        Ok(Self {
+            controller,
+            store,
+            shows_line: screen.is_some() && console.err_is_terminal(),
+            screen,
+            verbosity: settings.verbosity,
+            signals,
+            grace: running.grace,
+        })
+    }
+
+    /// Runs one task to its end.
+    pub(crate) fn run(
+        self,
+        definition: TaskDefinition,
+        submit: Submit,
+    ) -> Result<Arc<Outcome>, CliError> {
+        let Self { controller, store, screen, verbosity, shows_line, signals, grace } = self;
+        let grace = grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
+        let registered = controller.register(definition);
+        registered.map_err(|error| CliError::internal(error.to_string()))?;
+        let run = controller.submit(submit).map_err(|error| {
+            controller.close(CloseMode::Stop, CLOSE_LIMIT, true);
+            CliError::refused(error.to_string())
+        })?;
+        if verbosity > Verbosity::Quiet {
+            warn_of_overlaps(&controller, &*store)?;
+        }
+        let foreground = Foreground {
+            controller: &controller,
+            run: &run,
+            screen: screen.as_ref(),
+            verbosity,
+            shows_line,
+            grace,
+        };
+        let ended = foreground.attend(signals);
+        controller.close(CloseMode::Wait, CLOSE_LIMIT, true);
+        if let Some(screen) = screen {
+            screen.finish();
+        }
+        for fault in controller.persist_failures() {
+            let task = fault.task_id.map(|id| format!(" of `{id}`")).unwrap_or_default();
+            let lost = if fault.dropped { ", and is lost" } else { "" };
+            print_note(&format!("a write{task} failed at {}{lost}: {}", fault.at, fault.error));
+        }
+        if controller.desynced_tasks().contains(run.id()) {
+            print_note(&format!("`{}` was taken over by another process meanwhile", run.id()));
+        }
+        ended
+    }
+}
+
+/// A node that starts into an overlap says so at once (spec 12).
+fn warn_of_overlaps(controller: &Controller, store: &dyn TaskStore) -> Result<(), CliError> {
+    let nodes = store.nodes(Now::Store).map_err(store_error)?;
+    let own = nodes.iter().find(|row| row.node.incarnation == *controller.incarnation());
+    let Some(own) = own.map(|row| &row.node.owner) else { return Ok(()) };
+    for alert in doctor(&nodes, &[], &[], None) {
+        let concerns_us = match &alert {
+            Alert::BucketOverlap { owners, .. } => owners.contains(own),
+            Alert::OwnerTwice { owner, .. } => owner == own,
+            Alert::NumBucketsMismatch { .. } => true,
+            Alert::BucketUnowned { .. } | Alert::OrphanTask { .. } => false,
+        };
+        if concerns_us {
+            print_note(&alert.to_string());
+        }
+    }
+    Ok(())
+}
