@@ -14,6 +14,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::Echo;
 use crate::command::is_command;
 use crate::environment::Inherited;
 use crate::error::ExecutorError;
@@ -22,7 +23,6 @@ use crate::guardian::{
 };
 use crate::launcher::{Gate, Job, Launcher};
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
-use crate::output::Echo;
 use crate::reactor::Reactor;
 use crate::sys::make_children_waitable;
 

@@ -26,6 +26,7 @@ use crate::log_file::LogFile;
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
 use crate::program;
+use crate::protocol::{CHILD_IN, CHILD_OUT, Channel};
 use crate::reactor::{NewChild, report};
 use crate::sys::{Place, Spawn, spawn};
 
@@ -211,13 +212,22 @@ impl Shared {
         };
         let (out, out_writer) = pipe()?;
         let (err, err_writer) = pipe()?;
+        let (up, up_writer) = pipe()?;
+        let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
+        ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
         let leader = spawn(&Spawn {
             program: &c_path(&file)?,
             argv: &argv,
             env: &variables.entries(),
             cwd: &c_path(&cwd)?,
-            fds: &[(self.null.as_fd(), 0), (out_writer.as_fd(), 1), (err_writer.as_fd(), 2)],
+            fds: &[
+                (self.null.as_fd(), 0),
+                (out_writer.as_fd(), 1),
+                (err_writer.as_fd(), 2),
+                (down_reader.as_fd(), CHILD_IN),
+                (up_writer.as_fd(), CHILD_OUT),
+            ],
             place: Place::OwnGroup,
         })
         .map_err(|error| match error {
@@ -232,7 +242,8 @@ impl Shared {
         })?;
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
-        Ok(NewChild { id: job.id, group, grace: command.grace, output, sink })
+        let channel = Channel::new(up, down, launch);
+        Ok(NewChild { id: job.id, group, grace: command.grace, output, channel, sink })
     }
 }
 

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
@@ -43,6 +43,7 @@ pub(super) struct Engine {
     core: Mutex<Core>,
     /// What carriers have reported since somebody looked.
     reports: Mutex<Vec<Reported>>,
+    following: AtomicUsize,
     writer: Condvar,
     ticker: Condvar,
     emptied: Condvar,
@@ -199,6 +200,7 @@ impl Engine {
             is_pinned: AtomicBool::new(false),
             core: Mutex::new(core),
             reports: Mutex::default(),
+            following: AtomicUsize::new(0),
             writer: Condvar::new(),
             ticker: Condvar::new(),
             emptied: Condvar::new(),
@@ -235,14 +237,6 @@ impl Engine {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_lock(&self) -> Option<MutexGuard<'_, Core>> {
-        match self.core.try_lock() {
-            Ok(core) => Some(core),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
     /// Lets something happen, and does what follows from it.
     pub(super) fn with<R>(self: &Arc<Self>, event: impl FnOnce(&mut Core, Moment) -> R) -> R {
         let mut core = self.lock();
@@ -251,17 +245,22 @@ impl Engine {
         result
     }
 
-    /// A carrier reports. Whoever has the lock, or comes to it next, sees to it: a worker never waits for
-    /// the lock, and reports that come in quick succession are dealt with together.
+    /// A carrier reports. A thread that follows up sees to it before it goes: so a worker does not queue
+    /// for the lock, and reports in quick succession are dealt with together.
     fn report(self: &Arc<Self>, reported: Reported) {
         self.reports().push(reported);
-        if let Some(core) = self.try_lock() {
-            self.follow_up(core);
+        if self.following.load(Ordering::SeqCst) == 0 {
+            self.follow_up(self.lock());
         }
     }
 
     /// Does what follows from events, until nothing more does.
+    ///
+    /// `following` counts the threads in here. One that leaves looks for reports after it has counted
+    /// itself out, unless another is still in: so whoever reports and then finds somebody counted in can
+    /// rely on a look that is yet to come.
     fn follow_up<'a>(self: &'a Arc<Self>, mut core: MutexGuard<'a, Core>) {
+        self.following.fetch_add(1, Ordering::SeqCst);
         for _ in 0..MAX_ROUNDS {
             let now = self.clock.now();
             std::mem::swap(&mut *self.reports(), &mut core.reported);
@@ -281,17 +280,16 @@ impl Engine {
                 }
                 continue;
             }
-            // A report that came after the last look found the lock taken, and relies on this look.
-            if self.reports().is_empty() {
+            let is_last = self.following.fetch_sub(1, Ordering::SeqCst) == 1;
+            if !is_last || self.reports().is_empty() {
                 return;
             }
-            match self.try_lock() {
-                Some(again) => core = again,
-                None => return,
-            }
+            self.following.fetch_add(1, Ordering::SeqCst);
+            core = self.lock();
         }
         // Enough of other people's work for this thread.
         core.is_ticker_needed = true;
+        self.following.fetch_sub(1, Ordering::SeqCst);
         self.ticker.notify_one();
     }
 

@@ -33,7 +33,7 @@ pub(super) fn run(token: &str) -> ! {
     if !has_socket() {
         eprintln!(
             "{} is set, but this process was not started as a guardian; unset it",
-            crate::environment::GUARDIAN
+            crate::error::GUARDIAN
         );
         std::process::exit(1);
     }

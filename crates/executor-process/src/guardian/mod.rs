@@ -28,7 +28,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use rustix::time::Timespec;
 
-use crate::environment::GUARDIAN;
+use crate::error::GUARDIAN;
 use crate::group::Group;
 use crate::sys::{Place, Spawn, spawn};
 use wire::Message;
