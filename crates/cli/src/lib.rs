@@ -5,6 +5,8 @@ pub mod args;
 pub mod arguments;
 pub mod commands;
 pub mod database;
+#[cfg(test)]
+mod documentation;
 pub mod duration;
 pub mod error;
 pub mod exit_codes;

@@ -24,7 +24,7 @@ pub struct TasksArgs {
 
 /// A definition as JSON.
 #[derive(Debug, Serialize)]
-struct TaskJson<'a> {
+pub(crate) struct TaskJson<'a> {
     name: &'a str,
     params: Vec<ParameterJson<'a>>,
     tags: &'a [String],
