@@ -17,9 +17,10 @@ use crate::controller::journal::{Journal, PersistFailure};
 use crate::controller::node::Lease;
 use crate::controller::submit::{Submit, Work};
 use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
+use crate::failure::{Failure, FailureKind};
 use crate::id::{CommandId, IncarnationId, TaskId};
 use crate::ownership::Ownership;
-use crate::scheduler::{Action, Policy, Reply, Scheduler, TaskKey, Ticket};
+use crate::scheduler::{Action, Explanation, Policy, Reply, Scheduler, TaskKey, Ticket};
 use crate::store::{Node, TaskStore};
 use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
@@ -166,6 +167,15 @@ impl Core {
     /// The request of this ticket was refused.
     pub(super) fn void(&mut self, ticket: Ticket) {
         self.tickets.remove(&ticket);
+    }
+
+    /// What a task waits for.
+    pub(super) fn explain(&self, key: TaskKey, now: Duration) -> Option<Explanation> {
+        let explanation = self.scheduler.explain(key, now)?;
+        let Explanation::Upstream { .. } = explanation else { return Some(explanation) };
+        let upstream = self.scheduler.payload(key).map_or(&[][..], |p| &p.work.waits_for);
+        let unfinished = upstream.iter().filter(|id| self.scheduler.key(id).is_some());
+        Some(Explanation::Upstream { tasks: unfinished.cloned().collect() })
     }
 
     /// When time alone has something to do.
@@ -337,11 +347,7 @@ impl Engine {
                 }
             }
             Action::Touch(key) => core.journal.touch(key, now.mono),
-            Action::Launch(key) => {
-                if let Some(launch) = self.launch(core, key) {
-                    core.launches.push((key, launch));
-                }
-            }
+            Action::Launch(key) => self.launch(core, key, now),
             Action::Signal(key, signal) => {
                 if let Some(payload) = core.scheduler.payload_mut(key) {
                     match &payload.carrier {
@@ -368,7 +374,24 @@ impl Engine {
         }
     }
 
-    fn launch(self: &Arc<Self>, core: &mut Core, key: TaskKey) -> Option<Launch> {
+    fn launch(self: &Arc<Self>, core: &mut Core, key: TaskKey, now: Moment) {
+        match self.prepare(core, key) {
+            Some(Ok(launch)) => core.launches.push((key, launch)),
+            Some(Err((attempt, why))) => {
+                let failure = Failure::new(FailureKind::LaunchFailed, why).permanent();
+                let report = Report::LaunchFailed(failure);
+                core.scheduler.report(key, attempt, report, now, &mut core.out);
+            }
+            None => {}
+        }
+    }
+
+    /// What is to be launched, or of which attempt there is nothing to launch, and why.
+    fn prepare(
+        self: &Arc<Self>,
+        core: &mut Core,
+        key: TaskKey,
+    ) -> Option<Result<Launch, (u32, Text)>> {
         let snapshot = core.scheduler.snapshot(key)?;
         let (task_id, attempt) = (snapshot.id.clone(), snapshot.attempt);
         let name = snapshot.name.clone();
@@ -376,16 +399,20 @@ impl Engine {
         let payload = core.scheduler.payload_mut(key)?;
         payload.carrier = None;
         payload.early.clear();
-        Some(Launch {
+        let args = match &payload.work.args {
+            Ok(args) => args.clone(),
+            Err(why) => return Some(Err((attempt, why.clone()))),
+        };
+        Some(Ok(Launch {
             task_id,
             name,
             attempt,
             target: payload.work.target.clone(),
-            args: payload.work.args.clone(),
+            args,
             upstream: Arc::clone(&payload.work.upstream),
             files,
             sink: Arc::new(Sink { engine: Arc::clone(self), key, attempt }),
-        })
+        }))
     }
 
     /// The writer's wait for work; `None` when it is to end.

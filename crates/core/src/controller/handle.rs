@@ -66,8 +66,12 @@ pub(super) struct Completion {
 struct Fate {
     accepted: Option<Result<(), SubmitError>>,
     ended: Option<End>,
+    watchers: Vec<Watcher>,
     waiting: u32,
 }
+
+/// Told of an end. Called under locks: all that it may do is to send.
+pub(super) type Watcher = Box<dyn FnOnce() + Send>;
 
 /// How a task ended, as its holder knows.
 #[derive(Clone)]
@@ -94,7 +98,18 @@ impl Completion {
         self.change(|fate| {
             fate.accepted.get_or_insert(Ok(()));
             fate.ended = Some(end);
+            fate.watchers.drain(..).for_each(|watcher| watcher());
         });
+    }
+
+    /// Has this told of the end, at once if that has come.
+    pub(super) fn watch(&self, watcher: Watcher) {
+        let mut fate = self.fate();
+        if fate.ended.is_some() {
+            watcher();
+        } else {
+            fate.watchers.push(watcher);
+        }
     }
 
     pub(super) fn is_accepted(&self) -> bool {

@@ -10,6 +10,7 @@ mod handle;
 mod inbox;
 mod journal;
 mod node;
+mod orchestration;
 mod run;
 mod submit;
 mod writer;
@@ -25,6 +26,7 @@ pub use builder::{ConfigurationError, ControllerBuilder, host_name, resolve_num_
 pub use close::{CloseMode, Closed};
 pub use handle::{Outcome, WaitTimedOut};
 pub use journal::PersistFailure;
+pub use orchestration::Release;
 pub use run::TaskRun;
 pub use submit::{NotAdoptable, Submit, SubmitError};
 
@@ -49,7 +51,7 @@ use crate::task::{RegistryError, TaskDefinition};
 use crate::text::clean;
 use crate::time::Moment;
 use crate::transition::Transition;
-use crate::value::IntoValue;
+use crate::value::{IntoValue, Value};
 
 /// Runs tasks, and tells the truth about them. Cheap to clone; the last one to go closes it.
 ///
@@ -141,6 +143,13 @@ pub struct Stats {
     pub by_status: BTreeMap<Status, u64>,
 }
 
+/// What the checks of a submission found out.
+struct Inspected {
+    definition: Arc<TaskDefinition>,
+    args: Value,
+    bucket: Option<u32>,
+}
+
 /// A submission that passed every check that needs no lock.
 struct Checked {
     submission: Submission<Payload>,
@@ -206,6 +215,9 @@ impl Controller {
             let (run, submit) = taken?;
             match run.completion.wait_accepted() {
                 Ok(()) => Ok(run),
+                Err(SubmitError::Exists { id, .. }) if submit.only_new => {
+                    Err(SubmitError::Exists { id, why: NotAdoptable::OnlyNew })
+                }
                 Err(SubmitError::Exists { .. }) => self.adopt(submit, run.id),
                 Err(error) => Err(error),
             }
@@ -238,8 +250,8 @@ impl Controller {
         }
     }
 
-    /// Everything about a submission that can be checked without the lock.
-    fn check(&self, submit: Submit) -> Result<Checked, SubmitError> {
+    /// Everything about a submission that can be checked without changing anything.
+    fn inspect(&self, submit: &Submit) -> Result<Inspected, SubmitError> {
         let engine = &*self.engine;
         let definition = {
             let registry = engine.registry.read().unwrap_or_else(PoisonError::into_inner);
@@ -253,6 +265,13 @@ impl Controller {
         let args = submit.args.clone().map_err(SubmitError::Args)?;
         args.check().map_err(SubmitError::Args)?;
         let bucket = engine.ownership.place(submit.bucket_key.as_deref())?;
+        Ok(Inspected { definition, args, bucket })
+    }
+
+    /// Everything about a submission that can be checked without the lock.
+    fn check(&self, submit: Submit) -> Result<Checked, SubmitError> {
+        let engine = &*self.engine;
+        let Inspected { definition, args, bucket } = self.inspect(&submit)?;
         if bucket.is_some() {
             self.pin_num_buckets()?;
         }
@@ -270,7 +289,9 @@ impl Controller {
         snapshot.supervisor = Some(engine.incarnation().clone());
         let completion = Arc::new(Completion::default());
         let upstream = Arc::clone(&submit.upstream);
-        let work = Work { target: definition.target.clone(), args, upstream };
+        let waits_for = Arc::clone(&submit.waits_for);
+        let target = definition.target.clone();
+        let work = Work { target, args: Ok(args), upstream, waits_for };
         let payload = Payload::new(work, Arc::clone(&completion));
         let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
         let submission = Submission { snapshot, policy, entrance, payload };
@@ -394,7 +415,7 @@ impl Controller {
     pub fn explain(&self, id: &TaskId) -> Option<Explanation> {
         let core = self.engine.lock();
         let key = core.scheduler.key(id)?;
-        core.scheduler.explain(key, self.engine.clock.monotonic())
+        core.explain(key, self.engine.clock.monotonic())
     }
 
     /// Asks a task to stop. `Ok` = the request was accepted, here or by the task's holder.
