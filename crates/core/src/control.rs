@@ -262,12 +262,12 @@ impl ControlClient {
     }
 }
 
-/// Does it make sense in this state of an unfinished task? What the store says may be a moment old; the
-/// holder has the last word.
+/// Does it make sense in this state of an unfinished task? What the store says may be a moment old, and a
+/// task that is `starting` there may run by now: the holder has the last word.
 const fn is_possible(kind: CommandKind, status: Status) -> bool {
     match kind {
         CommandKind::Pause | CommandKind::Resume => {
-            matches!(status, Status::Running | Status::Pausing | Status::Paused)
+            matches!(status, Status::Starting | Status::Running | Status::Pausing | Status::Paused)
         }
         CommandKind::Stop | CommandKind::Cancel | CommandKind::Explain => true,
     }
