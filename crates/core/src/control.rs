@@ -262,8 +262,8 @@ impl ControlClient {
     }
 }
 
-/// Does it make sense in this state of an unfinished task? What the store says may be a moment old, and a
-/// task that is `starting` there may run by now: the holder has the last word.
+/// Does it make sense in this state of an unfinished task? A body that runs may still be `starting` in the
+/// store, but no less: so that much is certain without the holder, which has the last word on the rest.
 const fn is_possible(kind: CommandKind, status: Status) -> bool {
     match kind {
         CommandKind::Pause | CommandKind::Resume => {
