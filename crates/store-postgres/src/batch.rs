@@ -247,12 +247,12 @@ impl<'a> Batch<'a> {
         expected: u64,
         trail: &'a [Transition],
     ) -> Result<()> {
-        let version = integer(task.status_version());
-        // A version that no column can hold is none that is stored.
-        let (version, expected) = match i64::try_from(expected) {
-            Ok(expected) => (version?, expected),
-            Err(_) => (version.unwrap_or(i64::MAX), -1),
-        };
+        // A version that no column can hold is none that is stored, and none that will be.
+        let (version, expected) =
+            match (i64::try_from(task.status_version()), i64::try_from(expected)) {
+                (Ok(version), Ok(expected)) => (version, expected),
+                (Err(_), _) | (_, Err(_)) => (i64::MAX, -1),
+            };
         self.saves.state.push(task, version)?;
         self.saves.expected.push(expected);
         self.saves.trail.push(self.saves.expected.len(), trail)

@@ -8,7 +8,7 @@ use crate::batch::{Batch, Missed};
 use crate::connection::Link;
 use crate::error::Result;
 use crate::guard;
-use crate::row::{get, unsigned};
+use crate::row::{get, integer, unsigned};
 
 pub(crate) type Refusable = std::result::Result<(), EntryError>;
 
@@ -112,10 +112,21 @@ fn unexplained<'a>(
     for (place, entry) in missed {
         match refusal(entry, stored.get(entry.task_id().as_str()).copied()) {
             Some(why) => refuse(&[0], &[place], why, answers),
-            None => rest.push((place, entry)),
+            None => {
+                check_version(entry)?;
+                rest.push((place, entry));
+            }
         }
     }
     Ok(rest)
+}
+
+/// Can a column hold the version?
+fn check_version(entry: &Entry) -> Result<()> {
+    match entry {
+        Entry::Save { snapshot, .. } => integer(snapshot.status_version()).map(drop),
+        Entry::Create { .. } | Entry::Touch(_) => Ok(()),
+    }
 }
 
 /// Why a save does not fit what is stored, leases aside.
