@@ -128,14 +128,33 @@ fn sqlite(path: &Path, _: bool) -> Result<Arc<dyn TaskStore>, CliError> {
     Err(missing(&Database::Sqlite(path.to_owned()), "sqlite"))
 }
 
+#[cfg(feature = "postgres")]
+fn postgres(address: &str, make: bool) -> Result<Arc<dyn TaskStore>, CliError> {
+    use chongming_store_postgres::{Options, PostgresStore};
+
+    let options = Options::default();
+    let store = if make {
+        PostgresStore::connect(address, options)
+    } else {
+        PostgresStore::connect_existing(address, options)
+    };
+    Ok(Arc::new(store.map_err(store_error)?))
+}
+
+#[cfg(not(feature = "postgres"))]
+fn postgres(address: &str, _: bool) -> Result<Arc<dyn TaskStore>, CliError> {
+    Err(missing(&Database::Postgres(address.to_owned()), "postgres"))
+}
+
 fn connect(database: &Database, make: bool) -> Result<Arc<dyn TaskStore>, CliError> {
     match database {
         Database::Sqlite(path) => sqlite(path, make),
-        Database::Postgres(_) => Err(missing(database, "postgres")),
+        Database::Postgres(address) => postgres(address, make),
     }
 }
 
 /// What is said when this program was built without the store that a database needs.
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing(database: &Database, feature: &str) -> CliError {
     CliError::user(format!(
         "cannot open {database}: this program was built without its feature `{feature}`"
