@@ -21,11 +21,12 @@ pub(crate) struct Opened {
 
 /// Opens a store that exists: for every command that only reads or asks.
 pub(crate) fn open(settings: &Settings) -> Result<Opened, CliError> {
-    checked(open_existing(&settings.database)?, settings)
+    checked(connect(&settings.database, false)?, settings)
 }
 
 /// Opens a store to run tasks on, unless it has to be made first: nothing is made before all else was
 /// found right.
+#[cfg(feature = "process")]
 pub(crate) fn open_unless_missing(settings: &Settings) -> Result<Option<Opened>, CliError> {
     if is_there(&settings.database) {
         return create(settings).map(Some);
@@ -35,8 +36,9 @@ pub(crate) fn open_unless_missing(settings: &Settings) -> Result<Option<Opened>,
 }
 
 /// Opens a store to run tasks on, and makes it where there is none.
+#[cfg(feature = "process")]
 pub(crate) fn create(settings: &Settings) -> Result<Opened, CliError> {
-    checked(open_or_create(&settings.database)?, settings)
+    checked(connect(&settings.database, true)?, settings)
 }
 
 /// Checks the buckets for a command that needs no store: against the store's count if there is one.
@@ -44,7 +46,7 @@ pub(crate) fn check_buckets(settings: &Settings) -> Result<(), CliError> {
     if settings.num_buckets.is_none() && settings.owned_buckets.is_none() {
         return Ok(());
     }
-    match open_existing(&settings.database) {
+    match connect(&settings.database, false) {
         Ok(store) => checked(store, settings).map(drop),
         Err(_) => unpinned(settings).map(drop),
     }
@@ -91,6 +93,7 @@ fn unpinned(settings: &Settings) -> Result<Ownership, CliError> {
 }
 
 /// Is there something that a database could be? An empty file is none yet.
+#[cfg(feature = "process")]
 fn is_there(database: &Database) -> bool {
     match database {
         Database::Sqlite(path) => std::fs::metadata(path).is_ok_and(|found| found.len() > 0),
@@ -125,21 +128,33 @@ fn sqlite(path: &Path, _: bool) -> Result<Arc<dyn TaskStore>, CliError> {
     Err(missing(&Database::Sqlite(path.to_owned()), "sqlite"))
 }
 
-fn open_existing(database: &Database) -> Result<Arc<dyn TaskStore>, CliError> {
-    match database {
-        Database::Sqlite(path) => sqlite(path, false),
-        Database::Postgres(_) => Err(missing(database, "postgres")),
-    }
+#[cfg(feature = "postgres")]
+fn postgres(address: &str, make: bool) -> Result<Arc<dyn TaskStore>, CliError> {
+    use chongming_store_postgres::{Options, PostgresStore};
+
+    let options = Options::default();
+    let store = if make {
+        PostgresStore::connect(address, options)
+    } else {
+        PostgresStore::connect_existing(address, options)
+    };
+    Ok(Arc::new(store.map_err(store_error)?))
 }
 
-fn open_or_create(database: &Database) -> Result<Arc<dyn TaskStore>, CliError> {
+#[cfg(not(feature = "postgres"))]
+fn postgres(address: &str, _: bool) -> Result<Arc<dyn TaskStore>, CliError> {
+    Err(missing(&Database::Postgres(address.to_owned()), "postgres"))
+}
+
+fn connect(database: &Database, make: bool) -> Result<Arc<dyn TaskStore>, CliError> {
     match database {
-        Database::Sqlite(path) => sqlite(path, true),
-        Database::Postgres(_) => Err(missing(database, "postgres")),
+        Database::Sqlite(path) => sqlite(path, make),
+        Database::Postgres(address) => postgres(address, make),
     }
 }
 
 /// What is said when this program was built without the store that a database needs.
+#[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing(database: &Database, feature: &str) -> CliError {
     CliError::user(format!(
         "cannot open {database}: this program was built without its feature `{feature}`"

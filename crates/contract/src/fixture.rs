@@ -8,6 +8,12 @@ use chongming_core::store::TaskStore;
 pub trait Fixture: Sync {
     /// A place with no data in it, that nobody else uses. Dropping it cleans up.
     fn fresh(&self) -> Box<dyn Data>;
+
+    /// Why no data can be had here, such as a server that nobody named: then the tests are skipped, and each
+    /// says so.
+    fn missing(&self) -> Option<String> {
+        None
+    }
 }
 
 /// One place for data, such as a file, a schema on a server, or a store in memory.

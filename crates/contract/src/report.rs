@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::breach::Breach;
@@ -69,12 +70,19 @@ pub fn run(fixture: &dyn Fixture) -> Report {
 
 /// Runs one clause by its name; panics with the breach when it does not hold. For `#[test]` functions.
 ///
+/// Where the fixture's data [is missing](Fixture::missing), a line on stderr says that the clause was skipped.
+///
 /// # Panics
 /// When the clause does not hold, or there is none of this name.
 pub fn assert_clause(name: &str, fixture: &dyn Fixture) {
     let Some(clause) = CLAUSES.iter().find(|clause| clause.name == name) else {
         panic!("there is no clause {name:?}");
     };
+    if let Some(why) = fixture.missing() {
+        // Not `eprintln`, which the test runner would hide.
+        let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
+        return;
+    }
     let verdict = judge(clause, fixture);
     if verdict != Verdict::Holds {
         let mut text = String::new();

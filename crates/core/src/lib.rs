@@ -75,3 +75,8 @@ pub use transition::{
 pub use value::{FromValue, IntoValue, InvalidValue, MAX_DEPTH, Value};
 #[cfg(feature = "serde")]
 pub use value_serde::Json;
+
+/// The README's Rust, compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

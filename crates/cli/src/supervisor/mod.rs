@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
-use chongming_core::{Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, doctor};
+use chongming_core::{
+    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskRun, doctor,
+};
 use chongming_executor_process::ProcessExecutor;
 
 use crate::args::global::{Settings, Verbosity};
@@ -25,6 +27,8 @@ use signals::Caught;
 
 /// Time for the last writes of a controller whose tasks have ended.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+/// So many faults of the store are told one by one.
+const FAULTS_TOLD: usize = 5;
 
 /// A controller in the foreground.
 pub(crate) struct Supervisor {
@@ -106,7 +110,7 @@ impl Supervisor {
         let registered = controller.register(definition);
         registered.map_err(|error| CliError::internal(error.to_string()))?;
         let run = controller.submit(submit).map_err(|error| {
-            controller.close(CloseMode::Stop, CLOSE_LIMIT, true);
+            controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
             CliError::refused(error.to_string())
         })?;
         if verbosity > Verbosity::Quiet {
@@ -121,19 +125,31 @@ impl Supervisor {
             grace,
         };
         let ended = foreground.attend(signals);
-        controller.close(CloseMode::Wait, CLOSE_LIMIT, true);
+        controller.close(CloseMode::Wait, CLOSE_LIMIT, false);
         if let Some(screen) = screen {
             screen.finish();
         }
-        for fault in controller.persist_failures() {
-            let task = fault.task_id.map(|id| format!(" of `{id}`")).unwrap_or_default();
-            let lost = if fault.dropped { ", and is lost" } else { "" };
-            print_note(&format!("a write{task} failed at {}{lost}: {}", fault.at, fault.error));
-        }
-        if controller.desynced_tasks().contains(run.id()) {
-            print_note(&format!("`{}` was taken over by another process meanwhile", run.id()));
+        tell_faults(&controller, &run);
+        if let Err(error) = store.close() {
+            print_note(&error.to_string());
         }
         ended
+    }
+}
+
+/// What the store could not keep, and what it says against us: never kept to ourselves (spec 10).
+fn tell_faults(controller: &Controller, run: &TaskRun) {
+    let faults = controller.persist_failures();
+    for fault in faults.iter().take(FAULTS_TOLD) {
+        let task = fault.task_id.as_ref().map(|id| format!(" of `{id}`")).unwrap_or_default();
+        let lost = if fault.dropped { ", and is lost" } else { "" };
+        print_note(&format!("a write{task} failed at {}{lost}: {}", fault.at, fault.error));
+    }
+    if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
+        print_note(&format!("and {more} more writes failed"));
+    }
+    if controller.desynced_tasks().contains(run.id()) {
+        print_note(&format!("`{}` was taken over by another process meanwhile", run.id()));
     }
 }
 

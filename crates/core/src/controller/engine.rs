@@ -67,6 +67,8 @@ pub(super) struct Core {
     pub(super) is_open: bool,
     /// The threads are to end.
     pub(super) is_over: bool,
+    /// What a store that is down did not take was offered to it once more.
+    was_last_try: bool,
     pub(super) desynced: Vec<TaskId>,
     tickets: HashMap<Ticket, Asker>,
     next_ticket: u64,
@@ -144,6 +146,7 @@ impl Core {
             out: Vec::new(),
             is_open: true,
             is_over: false,
+            was_last_try: false,
             desynced: Vec::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
@@ -247,12 +250,23 @@ impl Engine {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets something happen, and does what follows from it.
+    /// Lets something happen, after what was reported before it, and does what follows.
     pub(super) fn with<R>(self: &Arc<Self>, event: impl FnOnce(&mut Core, Moment) -> R) -> R {
         let mut core = self.lock();
-        let result = event(&mut core, self.clock.now());
+        let now = self.clock.now();
+        self.take_reports(&mut core, now);
+        let result = event(&mut core, now);
         self.follow_up(core);
         result
+    }
+
+    /// Tells the scheduler what carriers have reported.
+    fn take_reports(&self, core: &mut Core, now: Moment) {
+        std::mem::swap(&mut *self.reports(), &mut core.reported);
+        let Core { scheduler, reported, out, .. } = core;
+        for Reported { key, attempt, report } in reported.drain(..) {
+            scheduler.report(key, attempt, report, now, out);
+        }
     }
 
     /// A carrier reports. A thread that follows up sees to it before it goes: so a worker does not queue
@@ -273,11 +287,7 @@ impl Engine {
         self.following.fetch_add(1, Ordering::SeqCst);
         for _ in 0..MAX_ROUNDS {
             let now = self.clock.now();
-            std::mem::swap(&mut *self.reports(), &mut core.reported);
-            let Core { scheduler, reported, out, .. } = &mut *core;
-            for Reported { key, attempt, report } in reported.drain(..) {
-                scheduler.report(key, attempt, report, now, out);
-            }
+            self.take_reports(&mut core, now);
             let launches = self.carry_out(&mut core, now);
             drop(core);
             if !launches.is_empty() {
@@ -424,7 +434,11 @@ impl Engine {
                 return Some(core);
             }
             if core.is_over {
-                return None;
+                if core.journal.is_empty() || std::mem::replace(&mut core.was_last_try, true) {
+                    return None;
+                }
+                core.journal.retry_now();
+                continue;
             }
             core.writer_waits = true;
             core = match core.journal.work_at() {

@@ -64,7 +64,7 @@ pub(super) struct Completion {
 
 #[derive(Default)]
 struct Fate {
-    accepted: Option<Result<(), SubmitError>>,
+    accepted: Option<Result<(), Box<SubmitError>>>,
     ended: Option<End>,
     watchers: Vec<Watcher>,
     waiting: u32,
@@ -90,7 +90,7 @@ impl Completion {
 
     pub(super) fn reject(&self, error: SubmitError) {
         self.change(|fate| {
-            fate.accepted.get_or_insert(Err(error));
+            fate.accepted.get_or_insert(Err(Box::new(error)));
         });
     }
 
@@ -118,7 +118,8 @@ impl Completion {
 
     /// Waits until the submission is taken in or refused.
     pub(super) fn wait_accepted(&self) -> Result<(), SubmitError> {
-        self.wait(None, |fate| fate.accepted.clone()).unwrap_or(Ok(()))
+        let accepted = self.wait(None, |fate| fate.accepted.clone());
+        accepted.unwrap_or(Ok(())).map_err(|error| *error)
     }
 
     /// Waits until the task has ended; without a time, as long as it takes.

@@ -413,9 +413,10 @@ impl Controller {
     /// What a task that this controller holds waits for; `None` for any other.
     #[must_use]
     pub fn explain(&self, id: &TaskId) -> Option<Explanation> {
-        let core = self.engine.lock();
-        let key = core.scheduler.key(id)?;
-        core.explain(key, self.engine.clock.monotonic())
+        self.engine.with(|core, now| {
+            let key = core.scheduler.key(id)?;
+            core.explain(key, now.mono)
+        })
     }
 
     /// Asks a task to stop. `Ok` = the request was accepted, here or by the task's holder.

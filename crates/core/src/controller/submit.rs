@@ -1,7 +1,7 @@
 //! Submissions: what a caller may say about a task, and why one may be refused (spec 8).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::controller::builder::ConfigurationError;
@@ -17,6 +17,9 @@ use crate::task::{TaskDefinition, Upstream};
 use crate::text::{InvalidText, Text, check_text};
 use crate::timeout::Timeout;
 use crate::value::{IntoValue, InvalidValue, Value};
+
+/// Shared by all tasks without upstream.
+static NO_UPSTREAM: LazyLock<Upstream> = LazyLock::new(Upstream::default);
 
 /// What to run and how; what is left out comes from the definition.
 #[derive(Clone, Debug)]
@@ -52,7 +55,7 @@ impl Submit {
             retry: None,
             timeout: None,
             grace: None,
-            upstream: Upstream::default(),
+            upstream: Arc::clone(&NO_UPSTREAM),
             blocked: false,
             waits_for: Arc::default(),
             only_new: false,

@@ -1,0 +1,242 @@
+//! Connecting, prepared statements, transactions, and what the pool asks.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use chongming_core::store::StoreErrorKind;
+use postgres::types::ToSql;
+use postgres::{Client, Row, Statement};
+use r2d2::ManageConnection;
+use r2d2_postgres::PostgresConnectionManager;
+
+use crate::error::{Fault, Result, Subject};
+use crate::options::Options;
+use crate::tls::Connector;
+
+/// Prepared statements kept per connection: all the fixed ones, and many forms of queries.
+const STATEMENTS: usize = 256;
+
+/// A connection that nobody used for so long is asked whether it still works, before it is trusted.
+const TRUSTED: Duration = Duration::from_millis(500);
+
+/// In the statements, stands before the name of each table of ours.
+const QUALIFIER: char = '~';
+
+pub(crate) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
+
+/// Makes connections.
+pub(crate) struct Manager {
+    server: PostgresConnectionManager<Connector>,
+    subject: Subject,
+    qualifier: Arc<str>,
+    settings: String,
+    /// How often any connection was found broken: then none is trusted without a question.
+    breaks: Arc<AtomicU64>,
+    /// Why no connection could be had the last time.
+    failure: LastFailure,
+    /// Made before the pool was there.
+    first: Mutex<Option<Link>>,
+}
+
+impl Manager {
+    pub(crate) fn new(
+        server: PostgresConnectionManager<Connector>,
+        subject: Subject,
+        options: &Options,
+    ) -> Self {
+        let limit = options.statement_timeout.as_millis();
+        Self {
+            server,
+            qualifier: format!("{}.", quoted(&subject.schema)).into(),
+            subject,
+            // Statements here count on reading what is committed, and are too short to be compiled.
+            settings: format!(
+                "SET default_transaction_isolation = 'read committed'; SET jit = off; \
+                 SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+            ),
+            breaks: Arc::default(),
+            failure: LastFailure::default(),
+            first: Mutex::default(),
+        }
+    }
+
+    /// For the next who asks.
+    pub(crate) fn keep(&self, link: Link) {
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(link);
+    }
+
+    /// Where it will be said why there is no connection.
+    pub(crate) fn last_failure(&self) -> LastFailure {
+        self.failure.clone()
+    }
+
+    /// A connection to the server, made now.
+    pub(crate) fn open(&self) -> Result<Link> {
+        let mut client = self.server.connect()?;
+        client.batch_execute(&self.settings)?;
+        Ok(Link {
+            client,
+            qualifier: Arc::clone(&self.qualifier),
+            statements: HashMap::new(),
+            is_spoiled: false,
+            breaks: Arc::clone(&self.breaks),
+            breaks_seen: self.breaks.load(Ordering::Relaxed),
+            last_used: Instant::now(),
+        })
+    }
+}
+
+impl ManageConnection for Manager {
+    type Connection = Link;
+    type Error = Failed;
+
+    fn connect(&self) -> std::result::Result<Link, Failed> {
+        if let Some(link) = self.first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            return Ok(link);
+        }
+        let opened = self.open();
+        self.failure.set(opened.as_ref().err().map(|fault| self.subject.told(fault)));
+        opened.map_err(Failed)
+    }
+
+    fn is_valid(&self, link: &mut Link) -> std::result::Result<(), Failed> {
+        let breaks = self.breaks.load(Ordering::Relaxed);
+        if link.breaks_seen == breaks && link.last_used.elapsed() < TRUSTED {
+            return Ok(());
+        }
+        link.done(|client| client.simple_query("").map(drop)).map_err(Failed)?;
+        link.breaks_seen = breaks;
+        Ok(())
+    }
+
+    fn has_broken(&self, link: &mut Link) -> bool {
+        link.is_spoiled || link.client.is_closed()
+    }
+}
+
+/// Why no connection could be had the last time; the pool itself keeps only text.
+#[derive(Clone, Default)]
+pub(crate) struct LastFailure(Arc<Mutex<Option<(StoreErrorKind, String)>>>);
+
+impl LastFailure {
+    fn set(&self, failure: Option<(StoreErrorKind, String)>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = failure;
+    }
+
+    pub(crate) fn get(&self) -> Option<(StoreErrorKind, String)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Why the pool did not get a connection; told through [`LastFailure`].
+#[derive(Debug)]
+pub(crate) struct Failed(Fault);
+
+impl std::fmt::Display for Failed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            Fault::Driver(error) => error.fmt(f),
+            Fault::Unreadable(error) | Fault::Unfit(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// One connection with its prepared statements.
+pub(crate) struct Link {
+    client: Client,
+    qualifier: Arc<str>,
+    statements: HashMap<Box<str>, Statement>,
+    /// Never to be used by another call: something failed on it, or its transaction is open.
+    is_spoiled: bool,
+    breaks: Arc<AtomicU64>,
+    breaks_seen: u64,
+    last_used: Instant,
+}
+
+impl Link {
+    /// Whatever goes wrong spoils the connection: a new one is cheap, and clean.
+    fn done<T>(
+        &mut self,
+        work: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error>,
+    ) -> Result<T> {
+        self.last_used = Instant::now();
+        work(&mut self.client).map_err(|error| {
+            self.is_spoiled = true;
+            if self.client.is_closed() {
+                self.breaks.fetch_add(1, Ordering::Relaxed);
+            }
+            Fault::Driver(error)
+        })
+    }
+
+    /// Is there nobody at the other end any more?
+    pub(crate) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    fn prepared(&mut self, sql: &str) -> Result<Statement> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        if self.statements.len() >= STATEMENTS {
+            self.statements.clear();
+        }
+        let qualified = sql.replace(QUALIFIER, &self.qualifier);
+        let statement = self.done(|client| client.prepare(&qualified))?;
+        self.statements.insert(sql.into(), statement.clone());
+        Ok(statement)
+    }
+
+    pub(crate) fn query(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>> {
+        let statement = self.prepared(sql)?;
+        self.done(|client| client.query(&statement, parameters))
+    }
+
+    pub(crate) fn query_one(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Row> {
+        let statement = self.prepared(sql)?;
+        self.done(|client| client.query_one(&statement, parameters))
+    }
+
+    pub(crate) fn query_opt(
+        &mut self,
+        sql: &str,
+        parameters: &Parameters<'_>,
+    ) -> Result<Option<Row>> {
+        let statement = self.prepared(sql)?;
+        self.done(|client| client.query_opt(&statement, parameters))
+    }
+
+    pub(crate) fn execute(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<u64> {
+        let statement = self.prepared(sql)?;
+        self.done(|client| client.execute(&statement, parameters))
+    }
+
+    /// Several statements without parameters.
+    pub(crate) fn batch(&mut self, sql: &str) -> Result<()> {
+        let qualified = sql.replace(QUALIFIER, &self.qualifier);
+        self.done(|client| client.batch_execute(&qualified))
+    }
+
+    /// Does `work` in a transaction and commits it. Where that fails, also by a panic, the connection is
+    /// given up, and the server rolls back.
+    pub(crate) fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.is_spoiled = true;
+        self.done(|client| client.batch_execute("BEGIN"))?;
+        let done = work(self)?;
+        self.done(|client| client.batch_execute("COMMIT"))?;
+        self.is_spoiled = false;
+        Ok(done)
+    }
+}
+
+/// A name as SQL takes it whatever is in it.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

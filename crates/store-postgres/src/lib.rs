@@ -1,0 +1,45 @@
+//! The Postgres store of chongming-task: one server for many nodes on many machines, group commit.
+//!
+//! A batch is one statement with arrays for its columns, whatever its size: one round trip, one
+//! transaction. Leases are judged by the server's clock. See [`PostgresStore`].
+//!
+//! | module | subject |
+//! |---|---|
+//! | `dsn` | what is at the other end, read from a connection string |
+//! | `tls` `stream` | certificates; a server that falls silent is given up |
+//! | `connection` | connecting, prepared statements, transactions, the pool's questions |
+//! | `schema` | tables, indexes and their versions |
+//! | `write` `batch` `guard` | batches: rounds, the one statement, lease guards |
+//! | `query` `commands` `nodes` `prune` | the other statements, by subject |
+//! | `codes` `row` | words and values as they stand in the columns |
+//! | `doorbell` | waking a holder on another machine |
+//! | `error` | every driver error becomes a store error here |
+//!
+//! # Poolers
+//!
+//! All names are qualified and no call depends on the session, so PgBouncer in transaction mode works from
+//! version 1.21 on, where it keeps prepared statements (`max_prepared_statements` above 0); without, calls
+//! fail with an error that says so. `LISTEN` does not pass through it: commands then arrive by polling.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod codes;
+mod commands;
+mod connection;
+mod doorbell;
+mod dsn;
+mod error;
+mod guard;
+mod nodes;
+mod options;
+mod prune;
+mod query;
+mod row;
+mod schema;
+mod store;
+mod stream;
+mod tls;
+mod write;
+
+pub use options::Options;
+pub use store::PostgresStore;
