@@ -51,7 +51,7 @@ pub(super) fn execute(
     use crate::output::json;
     use crate::supervisor::Supervisor;
     use crate::supervisor::pipeline::{NodeArguments, definitions, parse_arguments, pipeline};
-    use crate::views::pipeline::{NodeJson, PipelineJson, counts, table};
+    use crate::views::pipeline::{PipelineJson, PipelineNodeJson, counts, table};
     use crate::views::task::TaskJson;
 
     let opened = open_store::open_unless_missing(settings)?;
@@ -73,7 +73,7 @@ pub(super) fn execute(
     let supervisor = Supervisor::start(opened, &manifest, &args.running, settings, console)?;
     let outcome = supervisor.run_pipeline(definitions, &pipeline, &entry.name, &run)?;
     if settings.json {
-        let nodes = outcome.nodes.iter().map(|node| NodeJson {
+        let nodes = outcome.nodes.iter().map(|node| PipelineNodeJson {
             node: &node.node,
             depends_on: node.depends_on.iter().map(|upstream| &**upstream).collect(),
             join: node.join.as_str(),

@@ -18,12 +18,12 @@ pub struct PipelineJson<'a> {
     /// How it ended.
     pub status: &'static str,
     /// Its nodes, in the order of the manifest.
-    pub nodes: Vec<NodeJson<'a>>,
+    pub nodes: Vec<PipelineNodeJson<'a>>,
 }
 
 /// A node: its task, and its place among the others.
 #[derive(Debug, Serialize)]
-pub struct NodeJson<'a> {
+pub struct PipelineNodeJson<'a> {
     /// The id within the pipeline.
     pub node: &'a str,
     /// The upstream nodes.
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_node_is_its_task_with_its_place() {
         let task = full("r:load");
-        let node = NodeJson {
+        let node = PipelineNodeJson {
             node: "load",
             depends_on: vec!["fetch"],
             join: "all_succeeded",
