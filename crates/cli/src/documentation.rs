@@ -219,3 +219,12 @@ fn every_json_has_the_keys_of_the_page() {
         }
     }
 }
+
+#[test]
+fn the_manifest_of_the_page_on_pipelines_is_sound() {
+    let page = include_str!("../../../docs/pipelines.md");
+    let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let manifest = Manifest::parse("m.toml".as_ref(), text).unwrap();
+    let nodes = manifest.pipeline("nightly").unwrap().nodes.iter();
+    assert_eq!(nodes.map(|node| node.id.as_str()).collect::<Vec<_>>(), ["fetch", "load", "clean"]);
+}

@@ -38,6 +38,7 @@ pub(super) enum Event {
     /// The work has ended.
     Ended,
     /// One of its tasks has.
+    #[cfg_attr(not(feature = "pipeline"), expect(dead_code, reason = "for pipelines"))]
     TaskEnded(usize),
     /// A signal came.
     Asked(Wish),
