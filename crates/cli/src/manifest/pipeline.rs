@@ -1,6 +1,6 @@
 //! `[pipelines.NAME]`: tasks that run after one another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chongming_core::{RetryPolicy, Timeout, Value};
 
@@ -298,23 +298,25 @@ fn check_bucket_key(
 
 fn check_dependencies(nodes: &[Located<'_, '_>]) {
     let ids = || nodes.iter().map(|node| node.entry.id.as_str());
-    for (index, node) in nodes.iter().enumerate() {
+    let known: HashSet<&str> = ids().collect();
+    let mut earlier = HashSet::with_capacity(known.len());
+    for node in nodes {
         let id = node.entry.id.as_str();
-        if ids().take(index).any(|earlier| earlier == id) {
+        if !earlier.insert(id) {
             node.id.problem(format!("is `{id}`, as is an earlier node: ids are unique"));
         }
-        for (at, (dependency, place)) in
-            node.entry.depends_on.iter().zip(&node.dependencies).enumerate()
-        {
+        let mut named = HashSet::with_capacity(node.dependencies.len());
+        for (dependency, place) in node.entry.depends_on.iter().zip(&node.dependencies) {
+            let is_repeated = !named.insert(dependency);
             if dependency == id {
                 place.problem(format!("is `{id}` itself: a node cannot wait for itself"));
-            } else if !ids().any(|known| known == dependency) {
+            } else if !known.contains(dependency.as_str()) {
                 let help = match nearest(dependency, ids()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => "add it or remove this".to_owned(),
                 };
                 place.problem(format!("is `{dependency}`, which is no node here; {help}"));
-            } else if node.entry.depends_on.iter().take(at).any(|earlier| earlier == dependency) {
+            } else if is_repeated {
                 place.problem(format!("is `{dependency}` for a second time: remove one"));
             }
         }
