@@ -4,6 +4,7 @@
 mod checks;
 mod crates;
 mod floors;
+mod postgres;
 mod run;
 mod sources;
 

@@ -270,8 +270,9 @@ impl<'a> Batch<'a> {
         touches.message.push(progress.and_then(|p| p.message.as_deref()));
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self, trust: Trust) -> Shape {
         Shape {
+            trust,
             creates: !self.creates.state.id.is_empty(),
             saves: !self.saves.expected.is_empty(),
             touches: !self.touches.id.is_empty(),
@@ -279,8 +280,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes what can be written.
-    pub(crate) fn execute(&self, link: &mut Link) -> Result<Missed> {
-        let shape = self.shape();
+    pub(crate) fn execute(&self, link: &mut Link, trust: Trust) -> Result<Missed> {
+        let shape = self.shape(trust);
         let mut parameters: Vec<&(dyn ToSql + Sync)> = Vec::new();
         if shape.creates {
             let Creates { state, name, bucket, bucket_key, created_at, trail } = &self.creates;
@@ -307,9 +308,30 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// Does a statement look for rows that exist before it inserts?
+///
+/// That costs a third of the rate, and what is new is new almost always.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trust {
+    /// No: where one exists, the whole fails as [taken](crate::error::Fault::is_taken), and nothing is done.
+    AllNew,
+    /// Yes: what exists stays.
+    Nothing,
+}
+
+impl Trust {
+    const fn clause(self) -> &'static str {
+        match self {
+            Self::AllNew => "",
+            Self::Nothing => " ON CONFLICT DO NOTHING",
+        }
+    }
+}
+
 /// Which parts a statement has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
+    pub(crate) trust: Trust,
     pub(crate) creates: bool,
     pub(crate) saves: bool,
     pub(crate) touches: bool,
@@ -336,7 +358,7 @@ impl Shape {
 
     /// The statement. Its answer has a column for each part: the places of what was refused, if any.
     pub(crate) fn sql(self) -> String {
-        let mut sql = Sql::default();
+        let mut sql = Sql { on_conflict: self.trust.clause(), ..Sql::default() };
         if self.creates {
             sql.creates();
         }
@@ -353,6 +375,7 @@ impl Shape {
 /// A statement as it grows.
 #[derive(Default)]
 struct Sql {
+    on_conflict: &'static str,
     parameters: usize,
     parts: Vec<String>,
     answers: Vec<String>,
@@ -367,11 +390,12 @@ impl Sql {
         let names = names(&columns, "");
         let values: Vec<String> = columns.iter().map(|(name, _)| typed(name)).collect();
         self.parts.push(format!(
-            "made AS (INSERT INTO ~tasks ({names}) SELECT {} FROM {rows} AS v({names}) \
-             ON CONFLICT (id) DO NOTHING RETURNING id, seq), \
+            "made AS (INSERT INTO ~tasks ({names}) SELECT {} FROM {rows} AS v({names}){} \
+             RETURNING id, seq), \
              numbered AS (SELECT m.seq, v.place FROM made m \
              JOIN unnest(${ids}::text[]) WITH ORDINALITY AS v(id, place) ON v.id = m.id)",
-            values.join(", ")
+            values.join(", "),
+            self.on_conflict
         ));
         self.trail("numbered", "made_trail");
         self.answer("made", "numbered", ids);
@@ -423,10 +447,11 @@ impl Sql {
         let rows = self.arrays(&columns);
         self.parts.push(format!(
             "{name} AS (INSERT INTO ~transitions (task_seq, {}) SELECT w.seq, {} \
-             FROM {rows} AS r({}) JOIN {written} w ON w.place = r.place ON CONFLICT DO NOTHING)",
+             FROM {rows} AS r({}) JOIN {written} w ON w.place = r.place{})",
             names(TRAIL, ""),
             names(TRAIL, "r."),
-            names(&columns, "")
+            names(&columns, ""),
+            self.on_conflict
         ));
     }
 

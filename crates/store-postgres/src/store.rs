@@ -12,6 +12,7 @@ use chongming_core::{CommandId, IncarnationId, TaskId, TaskSnapshot, Transition}
 use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use r2d2_postgres::PostgresConnectionManager;
 
+use crate::batch::Trust;
 use crate::connection::{LastFailure, Link, Manager};
 use crate::doorbell::Doorbells;
 use crate::dsn::Dsn;
@@ -142,11 +143,12 @@ impl TaskStore for PostgresStore {
                 StoreError::new(StoreErrorKind::Invalid, "write", message)
             })?;
         }
-        let mut tried = 1;
+        let (mut trust, mut tried) = (Trust::AllNew, 1);
         loop {
             let mut link = self.link("write")?;
-            match write::write(&mut link, entries) {
-                // The server has undone all of it.
+            match write::write(&mut link, entries, trust) {
+                // In both cases the server has undone all of it.
+                Err(fault) if fault.is_taken() && trust == Trust::AllNew => trust = Trust::Nothing,
                 Err(fault) if fault.is_collision() && tried < COLLISIONS => tried += 1,
                 done => return done.map_err(|fault| self.subject.error("write", fault)),
             }
