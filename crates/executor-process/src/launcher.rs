@@ -229,6 +229,7 @@ impl Shared {
         let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
         ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let announced = self.line.announce(&up_writer);
         let leader = spawn(&Spawn {
             program: &c_path(&file)?,
             argv: &argv,
@@ -254,6 +255,7 @@ impl Shared {
             format!("its process cannot be watched: {}", descriptors(error))
         })?;
         self.line.register(&group);
+        drop(announced);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
         let channel = Channel::new(up, down, launch);

@@ -182,8 +182,11 @@ fn register(socket: &OwnedFd, group: &Group) {
     let _ = wire::send(socket.as_fd(), Message::Started(group.leader()), &[group.pidfd()]);
 }
 
-/// How the launchers reach the guardian of the moment: a group is told of by the thread that started it,
-/// before it does anything else, since a child may shed its mark (as `env -i` does) within a millisecond.
+/// How the launchers reach the guardian of the moment.
+///
+/// A launch is announced by the pipe that its child will hold, and its group is told of by the thread that
+/// started it: so whatever the child does with its environment, and whenever the supervisor dies, the
+/// guardian knows what to look for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Line(Arc<Mutex<Option<Arc<OwnedFd>>>>);
 
@@ -193,6 +196,13 @@ impl Line {
         *self.end() = guardian.map(|guardian| Arc::clone(&guardian.socket));
     }
 
+    /// Announces a launch; `pipe` is what the child will hold. It is over when the answer is dropped.
+    pub(crate) fn announce(&self, pipe: &OwnedFd) -> Announced<'_> {
+        let inode = rustix::fs::fstat(pipe).map_or(0, |stat| stat.st_ino);
+        self.send(Message::Launching(inode));
+        Announced { line: self, inode }
+    }
+
     /// Tells the guardian of a group.
     pub(crate) fn register(&self, group: &Group) {
         if let Some(socket) = &*self.end() {
@@ -200,8 +210,26 @@ impl Line {
         }
     }
 
+    fn send(&self, message: Message) {
+        if let Some(socket) = &*self.end() {
+            let _ = wire::send(socket.as_fd(), message, &[]);
+        }
+    }
+
     fn end(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A launch that the guardian knows to be under way.
+pub(crate) struct Announced<'a> {
+    line: &'a Line,
+    inode: u64,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.line.send(Message::Launched(self.inode));
     }
 }
 
