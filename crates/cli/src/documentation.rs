@@ -22,6 +22,7 @@ use crate::views::alert::tests::one_of_each;
 use crate::views::control::Verdict;
 use crate::views::counts;
 use crate::views::node::NodeJson;
+use crate::views::pipeline::{PipelineJson, PipelineNodeJson};
 use crate::views::reconciled::ReconciledJson;
 use crate::views::samples::{at, full};
 use crate::views::task::TaskJson;
@@ -149,6 +150,17 @@ fn every_json_has_the_keys_of_the_page() {
         trigger: Trigger::UserStop,
         reason: None,
     };
+    let run = PipelineJson {
+        pipeline: "p",
+        run_id: "r",
+        status: "failed",
+        nodes: vec![PipelineNodeJson {
+            node: "n",
+            depends_on: Vec::new(),
+            join: "all_settled",
+            task: TaskJson::from(&task),
+        }],
+    };
     let counts = [Count { bucket: Some(7), status: Status::Queued, tasks: 1 }];
     let ownership = Ownership::new(DEFAULT_NUM_BUCKETS, None).unwrap();
     let node = NodeRow {
@@ -179,6 +191,7 @@ fn every_json_has_the_keys_of_the_page() {
     let manifest = Manifest::parse("m.toml".as_ref(), manifest).unwrap();
     let written: BTreeMap<&str, Value> = [
         ("tasks", json!([tasks::TaskJson::from(&manifest.tasks[0])])),
+        ("pipeline", json!(run)),
         ("status", json!(TaskJson::from(&task))),
         ("history", json!([TransitionJson::from(&transition)])),
         ("logs", json!(log)),
@@ -205,4 +218,13 @@ fn every_json_has_the_keys_of_the_page() {
             (example, written) => panic!("{name}: {example:?}, {written:?}"),
         }
     }
+}
+
+#[test]
+fn the_manifest_of_the_page_on_pipelines_is_sound() {
+    let page = include_str!("../../../docs/pipelines.md");
+    let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let manifest = Manifest::parse("m.toml".as_ref(), text).unwrap();
+    let nodes = manifest.pipeline("nightly").unwrap().nodes.iter();
+    assert_eq!(nodes.map(|node| node.id.as_str()).collect::<Vec<_>>(), ["fetch", "load", "clean"]);
 }

@@ -40,3 +40,8 @@ pub use mistake::{InvalidPipeline, Mistake, StartError};
 pub use outcome::{NodeOutcome, PipelineOutcome, PipelineStatus};
 pub use pipeline::{Node, Pipeline};
 pub use run::PipelineRun;
+
+/// The programs of the handbook's page.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/pipelines.md")]
+struct Handbook;

@@ -215,7 +215,15 @@ impl Pipeline {
     /// # Errors
     /// [`InvalidPipeline`] has all mistakes.
     pub fn check(&self) -> Result<(), InvalidPipeline> {
-        Checked::new(self, &TaskId::generate(), None).map(drop)
+        self.check_as(&TaskId::generate())
+    }
+
+    /// [`check`](Self::check), for a run of this id.
+    ///
+    /// # Errors
+    /// [`InvalidPipeline`] has all mistakes.
+    pub fn check_as(&self, run: &TaskId) -> Result<(), InvalidPipeline> {
+        Checked::new(self, run, None).map(drop)
     }
 
     /// Starts a run under a new id. On return all nodes are in the store.

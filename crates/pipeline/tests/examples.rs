@@ -1,4 +1,5 @@
 //! What the examples print.
+#![allow(clippy::unwrap_used, reason = "helpers outside of test functions")]
 
 use std::error::Error;
 use std::io::Write;
@@ -13,8 +14,10 @@ mod fallback;
 #[path = "../examples/fan_out_fan_in.rs"]
 mod fan_out_fan_in;
 
+type Example = fn(&mut dyn Write) -> Result<(), Box<dyn Error>>;
+
 #[track_caller]
-fn check(run: fn(&mut dyn Write) -> Result<(), Box<dyn Error>>, lines: &[&str]) {
+fn check(run: Example, lines: &[&str]) {
     let mut out = Vec::new();
     run(&mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap().lines().collect::<Vec<_>>(), lines);

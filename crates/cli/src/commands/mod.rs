@@ -66,7 +66,7 @@ impl Command {
     ) -> Result<u8, CliError> {
         match self {
             Self::Run(args) => run::execute(&args, settings, console),
-            Self::Pipeline(args) => pipeline::execute(&args),
+            Self::Pipeline(args) => pipeline::execute(&args, settings, console),
             Self::Tasks(args) => {
                 open_store::check_buckets(settings)?;
                 tasks::execute(&args, settings, console)

@@ -99,7 +99,8 @@ impl Filling {
     }
 }
 
-fn fill(template: &Template, arguments: &Arguments) -> Result<String, String> {
+/// A template with a task's arguments.
+pub(crate) fn fill(template: &Template, arguments: &Arguments) -> Result<String, String> {
     let value = |placeholder: &Placeholder| match placeholder {
         Placeholder::Parameter(name) => arguments.get(name).map(arguments::text),
         Placeholder::NodeValue(_) => None,

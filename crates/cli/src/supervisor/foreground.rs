@@ -1,63 +1,65 @@
-//! One task in the foreground: waits for its end, passes signals on, shows how far it has come.
+//! Work in the foreground: waits for its end, passes signals on, shows how far it has come.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, SystemTime};
 
-use chongming_core::{CloseMode, Closed, Controller, Outcome, TaskRun, Transition};
+use chongming_core::{CloseMode, Closed, Controller, Transition};
 
 use super::screen::Screen;
 use super::signals::{Caught, Wish};
+use super::work::{Canvas, Work};
 use crate::args::global::Verbosity;
 use crate::error::CliError;
 use crate::output::console::terminal_size;
 use crate::output::escape::visible;
-use crate::views::task::live_line;
 
-/// Pause between two looks at the task, for what is shown of it.
+/// Pause between two looks at the tasks, for what is shown of them.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Time that a shutdown may take on top of the task's grace.
+/// Time that a shutdown may take on top of the tasks' grace.
 const SHUTDOWN_MARGIN: Duration = Duration::from_secs(30);
 
-/// A task that runs.
-pub(super) struct Foreground<'a> {
+/// Work that goes on.
+pub(super) struct Foreground<'a, W> {
     pub(super) controller: &'a Controller,
-    pub(super) run: &'a TaskRun,
+    pub(super) work: &'a W,
     pub(super) screen: Option<&'a Screen>,
     pub(super) verbosity: Verbosity,
-    /// A line on the terminal tells how far the task has come.
-    pub(super) shows_line: bool,
+    /// Lines on the terminal tell how far the work has come.
+    pub(super) is_live: bool,
+    pub(super) color: bool,
     /// Time that a stop of it may take.
     pub(super) grace: Duration,
 }
 
 /// What can happen meanwhile.
-enum Event {
-    Ended(Arc<Outcome>),
+pub(super) enum Event {
+    /// The work has ended.
+    Ended,
+    /// One of its tasks has.
+    #[cfg_attr(not(feature = "pipeline"), expect(dead_code, reason = "for pipelines"))]
+    TaskEnded(usize),
+    /// A signal came.
     Asked(Wish),
+    /// The shutdown that a signal asked for is over.
     Closed(Closed),
 }
 
-impl Foreground<'_> {
+impl<W: Work> Foreground<'_, W> {
     /// Waits for its end.
-    pub(super) fn attend(&self, signals: Caught) -> Result<Arc<Outcome>, CliError> {
+    pub(super) fn attend(&self, signals: Caught) -> Result<Arc<W::Outcome>, CliError> {
         let (events, happened) = mpsc::channel();
-        let (ended, asked) = (events.clone(), events.clone());
-        let run = self.run.clone();
-        // A send fails when the run is over, and then nobody has to know any more.
-        start("wait", move || {
-            if let Ok(outcome) = run.wait(None) {
-                let _ = ended.send(Event::Ended(outcome));
-            }
-        })?;
+        self.work.watch(&events);
+        let asked = events.clone();
         signals.tell(move |wish| {
+            // A send fails when the run is over, and then nobody has to know any more.
             let _ = asked.send(Event::Asked(wish));
         })?;
         let mut closing = None;
         let outcome = self.until_ended(&events, &happened, &mut closing);
         if let Some(closing) = closing {
-            // It ends soon: the task has ended, or its time is over.
+            // It ends soon: the work has ended, or its time is over.
             let _: thread::Result<()> = JoinHandle::join(closing);
         }
         outcome
@@ -68,10 +70,11 @@ impl Foreground<'_> {
         events: &Sender<Event>,
         happened: &Receiver<Event>,
         closing: &mut Option<JoinHandle<()>>,
-    ) -> Result<Arc<Outcome>, CliError> {
-        let mut version = 0;
+    ) -> Result<Arc<W::Outcome>, CliError> {
+        let mut versions = vec![0; self.work.tasks().len()];
+        let mut is_told = vec![false; versions.len()];
         loop {
-            let event = if self.shows_line || self.verbosity > Verbosity::Normal {
+            let event = if self.is_live || self.verbosity > Verbosity::Normal {
                 match happened.recv_timeout(LOOK_EVERY) {
                     Ok(event) => Some(event),
                     Err(RecvTimeoutError::Timeout) => None,
@@ -80,52 +83,100 @@ impl Foreground<'_> {
             } else {
                 Some(happened.recv().map_err(|_| unattended())?)
             };
-            self.show(&mut version);
             match event {
-                None => {}
-                Some(Event::Ended(outcome)) => return Ok(outcome),
+                // In between, there is more to do than to look.
+                Some(Event::TaskEnded(task)) => {
+                    self.tell_end(task, &mut is_told);
+                    continue;
+                }
+                None | Some(Event::Ended | Event::Asked(_) | Event::Closed(_)) => {
+                    self.show(&mut versions);
+                }
+            }
+            match event {
+                None | Some(Event::TaskEnded(_)) => {}
+                Some(Event::Ended) => {
+                    // The last of its tasks may be announced after the work itself.
+                    (0..versions.len()).for_each(|task| self.tell_end(task, &mut is_told));
+                    return self.work.outcome().ok_or_else(unattended);
+                }
                 Some(Event::Asked(Wish::Stop)) => self.stop(),
                 Some(Event::Asked(Wish::ShutDown)) => *closing = Some(self.shut_down(events)?),
-                Some(Event::Asked(Wish::Kill)) => self.run.kill(),
+                Some(Event::Asked(Wish::Kill)) => {
+                    self.work.tasks().iter().for_each(|task| task.kill());
+                }
                 Some(Event::Closed(closed)) => {
-                    // The end, if there was one, was announced before.
-                    return self.run.outcome().ok_or_else(|| unfinished(self.run, closed));
+                    return self.after_close(happened, closed);
                 }
             }
         }
     }
 
+    /// The end, if there was one, is announced soon.
+    fn after_close(
+        &self,
+        happened: &Receiver<Event>,
+        closed: Closed,
+    ) -> Result<Arc<W::Outcome>, CliError> {
+        if closed.unfinished == 0 {
+            while let Ok(event) = happened.recv() {
+                if matches!(event, Event::Ended) {
+                    break;
+                }
+            }
+        }
+        self.work.outcome().ok_or_else(|| unfinished(&self.work.name(), closed))
+    }
+
     fn stop(&self) {
-        // Refused only when it has ended, which its own event tells.
-        let _ = self.run.stop(Some("interrupted from the keyboard"));
-        self.note(&format!("stopping {}; once more kills it", visible(self.run.id().as_str())));
+        self.controller.stop_all(Some("interrupted from the keyboard"));
+        self.note(&format!("stopping {}; once more kills it", self.work.name()));
     }
 
     fn shut_down(&self, events: &Sender<Event>) -> Result<JoinHandle<()>, CliError> {
-        self.note(&format!("shutting down, stopping {}", visible(self.run.id().as_str())));
+        self.note(&format!("shutting down, stopping {}", self.work.name()));
         let (controller, events) = (self.controller.clone(), events.clone());
         let limit = self.grace.saturating_add(SHUTDOWN_MARGIN);
-        start("shutdown", move || {
+        let close = move || {
             let closed = controller.close(CloseMode::Stop, limit, false);
             let _ = events.send(Event::Closed(closed));
-        })
+        };
+        let spawned = thread::Builder::new().name("shutdown".to_owned()).spawn(close);
+        spawned.map_err(|error| CliError::user(format!("cannot start a thread: {error}")))
     }
 
-    /// Shows where it stands, and what has changed since `version`.
-    fn show(&self, version: &mut u64) {
+    /// Shows where it stands, and what has changed since these versions.
+    fn show(&self, versions: &mut [u64]) {
         let Some(screen) = self.screen else { return };
         if self.verbosity > Verbosity::Normal {
-            // A store that cannot be read now can be read at the next look.
-            let trail = self.run.transitions().unwrap_or_default();
-            for transition in trail.iter().filter(|transition| transition.version > *version) {
-                screen.note(&told(transition));
+            for (task, version) in self.work.tasks().into_iter().zip(versions) {
+                if task.snapshot().is_some_and(|task| task.status_version() == *version) {
+                    continue;
+                }
+                // A store that cannot be read now can be read at the next look.
+                let trail = task.transitions().unwrap_or_default();
+                for transition in trail.iter().filter(|transition| transition.version > *version) {
+                    screen.note(&told(transition));
+                }
+                *version = trail.last().map_or(*version, |last| last.version);
             }
-            *version = trail.last().map_or(*version, |last| last.version);
         }
-        if self.shows_line
-            && let Some(task) = self.run.snapshot()
+        if self.is_live {
+            let (columns, rows) = terminal_size();
+            let now = SystemTime::now().into();
+            screen.show(self.work.frame(Canvas { now, columns, rows, color: self.color }));
+        }
+    }
+
+    /// Where nothing is drawn, and nothing more is told anyway, the end of each task has a line.
+    fn tell_end(&self, task: usize, is_told: &mut [bool]) {
+        let Some(is_told) = is_told.get_mut(task).filter(|is_told| !**is_told) else { return };
+        *is_told = true;
+        if !self.is_live
+            && self.verbosity == Verbosity::Normal
+            && let Some(line) = self.work.ended_line(task, SystemTime::now().into())
         {
-            screen.show(live_line(&task, SystemTime::now().into(), terminal_size().0));
+            self.note(&line);
         }
     }
 
@@ -143,21 +194,14 @@ fn told(transition: &Transition) -> String {
     visible(&line).into_owned()
 }
 
-fn start(name: &str, life: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, CliError> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(life);
-    spawned.map_err(|error| CliError::user(format!("cannot start a thread: {error}")))
-}
-
 fn unattended() -> CliError {
     CliError::internal("nothing waits for the task any more")
 }
 
-fn unfinished(run: &TaskRun, closed: Closed) -> CliError {
+fn unfinished(name: &str, closed: Closed) -> CliError {
     CliError::user(format!(
-        "`{}` could not be stopped in time ({} unfinished, {} unwritten)",
-        run.id(),
-        closed.unfinished,
-        closed.unwritten
+        "`{name}` could not be stopped in time ({} unfinished, {} unwritten)",
+        closed.unfinished, closed.unwritten
     ))
     .hint("`reconcile` settles it once this process's lease has run out")
 }

@@ -2,15 +2,18 @@
 
 pub(crate) mod definition;
 mod foreground;
+#[cfg(feature = "pipeline")]
+pub(crate) mod pipeline;
 mod screen;
 mod signals;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskRun, doctor,
+    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, doctor,
 };
 use chongming_executor_process::ProcessExecutor;
 
@@ -24,6 +27,7 @@ use definition::DEFAULT_GRACE;
 use foreground::Foreground;
 use screen::Screen;
 use signals::Caught;
+use work::Work;
 
 /// Time for the last writes of a controller whose tasks have ended.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
@@ -36,8 +40,9 @@ pub(crate) struct Supervisor {
     store: Arc<dyn TaskStore>,
     screen: Option<Screen>,
     verbosity: Verbosity,
-    /// A line on the terminal tells how far the task has come.
-    shows_line: bool,
+    /// Lines on the terminal tell how far the work has come.
+    is_live: bool,
+    color: bool,
     signals: Caught,
     grace: Option<Duration>,
 }
@@ -91,7 +96,8 @@ impl Supervisor {
         Ok(Self {
             controller,
             store,
-            shows_line: screen.is_some() && console.err_is_terminal(),
+            is_live: screen.is_some() && console.err_is_terminal(),
+            color: console.err_color(),
             screen,
             verbosity: settings.verbosity,
             signals,
@@ -105,23 +111,52 @@ impl Supervisor {
         definition: TaskDefinition,
         submit: Submit,
     ) -> Result<Arc<Outcome>, CliError> {
-        let Self { controller, store, screen, verbosity, shows_line, signals, grace } = self;
-        let grace = grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
-        let registered = controller.register(definition);
-        registered.map_err(|error| CliError::internal(error.to_string()))?;
-        let run = controller.submit(submit).map_err(|error| {
-            controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
+        let grace = self.grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
+        self.register(definition)?;
+        let run = self.controller.submit(submit).map_err(|error| {
+            self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
             CliError::refused(error.to_string())
         })?;
+        self.attend(&run, grace)
+    }
+
+    /// Runs a pipeline to its end.
+    #[cfg(feature = "pipeline")]
+    pub(crate) fn run_pipeline(
+        self,
+        definitions: Vec<TaskDefinition>,
+        pipeline: &chongming_pipeline::Pipeline,
+        name: &str,
+        run: &TaskId,
+    ) -> Result<Arc<chongming_pipeline::PipelineOutcome>, CliError> {
+        let graces = definitions.iter().filter_map(|definition| definition.defaults().grace);
+        let grace = self.grace.or(graces.max()).unwrap_or(DEFAULT_GRACE).max(DEFAULT_GRACE);
+        definitions.into_iter().try_for_each(|definition| self.register(definition))?;
+        let run = pipeline.start_as(&self.controller, run).map_err(|error| {
+            self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
+            CliError::refused(error.to_string())
+        })?;
+        self.attend(&pipeline::NamedRun { pipeline: name.to_owned(), run }, grace)
+    }
+
+    fn register(&self, definition: TaskDefinition) -> Result<(), CliError> {
+        let registered = self.controller.register(definition);
+        registered.map_err(|error| CliError::internal(error.to_string()))
+    }
+
+    /// Waits for the end of what was submitted; a stop of it may take this long.
+    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<Arc<W::Outcome>, CliError> {
+        let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
         if verbosity > Verbosity::Quiet {
             warn_of_overlaps(&controller, &*store)?;
         }
         let foreground = Foreground {
             controller: &controller,
-            run: &run,
+            work,
             screen: screen.as_ref(),
             verbosity,
-            shows_line,
+            is_live,
+            color,
             grace,
         };
         let ended = foreground.attend(signals);
@@ -129,7 +164,7 @@ impl Supervisor {
         if let Some(screen) = screen {
             screen.finish();
         }
-        tell_faults(&controller, &run);
+        tell_faults(&controller, &work.tasks());
         if let Err(error) = store.close() {
             print_note(&error.to_string());
         }
@@ -138,7 +173,7 @@ impl Supervisor {
 }
 
 /// What the store could not keep, and what it says against us: never kept to ourselves (spec 10).
-fn tell_faults(controller: &Controller, run: &TaskRun) {
+fn tell_faults(controller: &Controller, tasks: &[&TaskRun]) {
     let faults = controller.persist_failures();
     for fault in faults.iter().take(FAULTS_TOLD) {
         let task = fault.task_id.as_ref().map(|id| format!(" of `{id}`")).unwrap_or_default();
@@ -148,8 +183,9 @@ fn tell_faults(controller: &Controller, run: &TaskRun) {
     if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
         print_note(&format!("and {more} more writes failed"));
     }
-    if controller.desynced_tasks().contains(run.id()) {
-        print_note(&format!("`{}` was taken over by another process meanwhile", run.id()));
+    let ours = |id: &TaskId| tasks.iter().any(|task| task.id() == id);
+    for id in controller.desynced_tasks().into_iter().filter(ours) {
+        print_note(&format!("`{id}` was taken over by another process meanwhile"));
     }
 }
 

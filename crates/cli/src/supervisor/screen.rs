@@ -1,5 +1,5 @@
-//! What a run shows on stderr while it goes on: the task's output, and on a terminal a line below it that
-//! tells how far it has come.
+//! What a run shows on stderr while it goes on: the task's output, and on a terminal lines below it that
+//! tell how far it has come.
 //!
 //! A thread of its own writes, so that a reader that stands still (a pager, a stopped terminal) never holds
 //! up the task: what it does not take in time is left out, and told.
@@ -38,8 +38,8 @@ struct State {
     skipped: u64,
     /// The reader stands still: nothing waits for it until it moves.
     lags: bool,
-    line: Option<String>,
-    line_changed: bool,
+    lines: Option<Vec<String>>,
+    lines_changed: bool,
     /// Nothing more will come.
     is_over: bool,
     /// Nothing more can be written.
@@ -109,12 +109,12 @@ impl Screen {
         self.0.push(format!("{line}\n").as_bytes());
     }
 
-    /// Shows this line below the output.
-    pub(crate) fn show(&self, line: String) {
+    /// Shows these lines below the output.
+    pub(crate) fn show(&self, lines: Vec<String>) {
         let mut state = self.0.lock();
-        if state.line.as_ref() != Some(&line) {
-            state.line = Some(line);
-            state.line_changed = true;
+        if state.lines.as_ref() != Some(&lines) {
+            state.lines = Some(lines);
+            state.lines_changed = true;
             self.0.changed.notify_all();
         }
     }
@@ -150,10 +150,10 @@ impl<W: Write> Writer<W> {
     fn write(mut self) {
         let mut is_over = false;
         while !is_over {
-            let (output, line);
+            let (output, lines);
             {
                 let mut state = self.shared.lock();
-                while state.output.is_empty() && !state.line_changed && !state.is_over {
+                while state.output.is_empty() && !state.lines_changed && !state.is_over {
                     let waited = self.shared.changed.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);
                 }
@@ -166,12 +166,12 @@ impl<W: Write> Writer<W> {
                     taken.extend_from_slice(told.as_bytes());
                 }
                 output = taken;
-                line =
-                    std::mem::take(&mut state.line_changed).then(|| state.line.clone()).flatten();
+                lines =
+                    std::mem::take(&mut state.lines_changed).then(|| state.lines.clone()).flatten();
                 state.lags = false;
                 self.shared.changed.notify_all();
             }
-            let written = self.pen.write(&output, line, is_over);
+            let written = self.pen.write(&output, lines, is_over);
             let mut state = self.shared.lock();
             state.writes += 1;
             // Nobody reads any more, which is no concern of the task.
@@ -197,7 +197,12 @@ impl<W: Write> Pen<W> {
         }
     }
 
-    fn write(&mut self, output: &[u8], line: Option<String>, is_last: bool) -> io::Result<()> {
+    fn write(
+        &mut self,
+        output: &[u8],
+        lines: Option<Vec<String>>,
+        is_last: bool,
+    ) -> io::Result<()> {
         match self {
             Self::Plain(out) => {
                 out.write_all(output)?;
@@ -214,11 +219,11 @@ impl<W: Write> Pen<W> {
                     None => 0,
                 };
                 if whole > 0 {
-                    let lines: Vec<u8> = piece.drain(..whole).collect();
-                    live.above(&lines)?;
+                    let text: Vec<u8> = piece.drain(..whole).collect();
+                    live.above(&text)?;
                 }
-                match line {
-                    Some(line) if !is_last => live.draw(&[line], terminal_size()),
+                match lines {
+                    Some(lines) if !is_last => live.draw(&lines, terminal_size()),
                     Some(_) | None => Ok(()),
                 }
             }
@@ -267,9 +272,9 @@ mod tests {
     fn on_a_terminal_the_line_stays_below_whole_lines_and_goes_in_the_end() {
         let page = Page::default();
         let mut pen = Pen::new(page.clone(), true);
-        pen.write(b"one\ntw", Some("bar".to_owned()), false).unwrap();
+        pen.write(b"one\ntw", Some(vec!["bar".to_owned()]), false).unwrap();
         pen.write(b"o\n", None, false).unwrap();
-        pen.write(b"end", Some("late".to_owned()), true).unwrap();
+        pen.write(b"end", Some(vec!["late".to_owned()]), true).unwrap();
         let erase = "\x1b[1A\r\x1b[J";
         assert_eq!(page.text(), format!("one\nbar\n{erase}two\nbar\n{erase}end\n"));
     }

@@ -5,6 +5,7 @@ pub mod alert;
 pub mod control;
 pub mod counts;
 pub mod node;
+pub mod pipeline;
 pub mod reconciled;
 pub mod task;
 pub mod transition;

@@ -202,18 +202,18 @@ pub fn live_line(task: &TaskSnapshot, now: Timestamp, columns: usize) -> String 
     }
 }
 
-fn attempt(task: &TaskSnapshot) -> String {
+pub(super) fn attempt(task: &TaskSnapshot) -> String {
     format!("{}/{}", task.attempt, task.max_attempts)
 }
 
 /// How long it has run since its body first did, or did run; none for what never ran.
-fn elapsed(task: &TaskSnapshot, now: Timestamp) -> Option<String> {
+pub(super) fn elapsed(task: &TaskSnapshot, now: Timestamp) -> Option<String> {
     let started = task.started_at?;
     Some(duration::short(task.ended_at.unwrap_or(now).since(started)))
 }
 
 /// The kind and the first line of the message, which may carry pages of output.
-fn headline(failure: &Failure) -> String {
+pub(super) fn headline(failure: &Failure) -> String {
     format!("{}: {}", failure.kind, failure.message.lines().next().unwrap_or_default())
 }
 

@@ -105,11 +105,16 @@ impl Sandbox {
 
     /// Starts a task of the manifest, and waits until it is there.
     pub(crate) fn start_task(&self, id: &str, args: &[&str], status: &str) -> Running {
-        let mut command = self.command(&[&["run", "--tasks", "m.toml", "--id", id], args].concat());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = Running(Some(command.spawn().unwrap()));
+        let running = self.start(&[&["run", "--tasks", "m.toml", "--id", id], args].concat());
         self.until(id, status);
         running
+    }
+
+    /// Starts the program.
+    pub(crate) fn start(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        Running(Some(command.spawn().unwrap()))
     }
 
     /// The task as `status` shows it.
