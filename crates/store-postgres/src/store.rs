@@ -274,3 +274,6 @@ impl TaskStore for PostgresStore {
         }
     }
 }
+
+#[cfg(test)]
+mod plans;
