@@ -6,12 +6,12 @@ use chongming_core::store::{Now, TaskFilter};
 use chongming_core::{BucketSet, IncarnationId, Status, StatusSet};
 
 use super::PostgresStore;
-use crate::batch::{Shape, Trust};
 use crate::commands;
 use crate::connection::{Link, Parameters};
 use crate::options::Options;
 use crate::query::page_statement;
 use crate::row::get;
+use crate::statement::{Shape, Trust};
 
 /// Of each hundred tasks one is unfinished and one has failed; 500 holders; every thousandth command is open.
 const FILL: &str = "INSERT INTO ~tasks (id, status, status_version, name, owner, supervisor, created_at, \
