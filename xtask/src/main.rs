@@ -1,6 +1,7 @@
 //! `cargo xtask NAME`: what CI does, a developer does with the same words.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod checks;
 mod crates;
 mod floors;

@@ -8,8 +8,16 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::certificates::{self, Certificates};
+
 /// Where the tests look for a server.
 pub(crate) const VARIABLE: &str = "CHONGMING_TEST_POSTGRES";
+
+/// Where they look for the certificate of its authority, if it speaks TLS.
+pub(crate) const AUTHORITY: &str = "CHONGMING_TEST_POSTGRES_CA";
+
+/// Members of this role need their password, everybody else is trusted.
+const PASSWORD_NEEDED: &str = "host all +chongming_with_password all scram-sha-256\n";
 
 /// The user that the server runs as where we are root, which it refuses.
 const UNPRIVILEGED: &str = "postgres";
@@ -75,6 +83,7 @@ pub(crate) struct Cluster {
     folder: PathBuf,
     binaries: PathBuf,
     port: u16,
+    certificates: Option<Certificates>,
     server: Option<Child>,
 }
 
@@ -86,18 +95,27 @@ impl Cluster {
         fs::create_dir(&folder).map_err(failed)?;
         let port = free_port().map_err(|error| format!("there is no free port: {error}"))?;
         // From here on dropping it cleans up.
-        let mut cluster = Self { folder, binaries: binaries.to_owned(), port, server: None };
+        let mut cluster =
+            Self { folder, binaries: binaries.to_owned(), port, certificates: None, server: None };
         if is_root() {
             finish(Command::new("chown").arg(UNPRIVILEGED).arg(&cluster.folder), "chown")?;
         }
         eprintln!("==> starting Postgres from {} on port {port}", binaries.display());
         let data = cluster.folder.join("data");
-        let mut initdb = cluster.command("initdb");
+        let mut initdb = cluster.command(&binaries.join("initdb"));
         initdb.arg("-D").arg(&data).args(["--auth=trust", "--username=postgres"]);
         finish(initdb.args(["--encoding=UTF8", "--no-locale", "--no-sync"]), "initdb")?;
+        let hba = data.join("pg_hba.conf");
+        let rules = fs::read_to_string(&hba).map_err(|error| error.to_string())?;
+        fs::write(&hba, [PASSWORD_NEEDED, &rules].concat()).map_err(|error| error.to_string())?;
+        match certificates::make(&cluster.folder, || cluster.command(Path::new("openssl"))) {
+            Ok(made) => cluster.certificates = Some(made),
+            Err(message) if std::env::var_os("CI").is_some() => return Err(message),
+            Err(message) => eprintln!("==> SKIPPED: tests of TLS; {message}"),
+        }
         let log = fs::File::create(cluster.log()).map_err(|error| error.to_string())?;
         let sockets = format!("unix_socket_directories={}", cluster.folder.display());
-        let mut postgres = cluster.command("postgres");
+        let mut postgres = cluster.command(&binaries.join("postgres"));
         postgres.arg("-D").arg(&data).args(["-c", &format!("port={port}"), "-c", &sockets]);
         // Nothing here has to survive, so nothing waits for a disk.
         for setting in [
@@ -108,6 +126,11 @@ impl Cluster {
         ] {
             postgres.args(["-c", setting]);
         }
+        if let Some(Certificates { authority: _, server, key }) = &cluster.certificates {
+            let (server, key) = (server.display(), key.display());
+            postgres.args(["-c", "ssl=on", "-c", &format!("ssl_cert_file={server}")]);
+            postgres.args(["-c", &format!("ssl_key_file={key}")]);
+        }
         postgres.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let started = postgres.spawn();
         cluster.server = Some(started.map_err(|error| format!("cannot start postgres: {error}"))?);
@@ -115,9 +138,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// For the tests.
-    pub(crate) fn dsn(&self) -> String {
-        format!("postgresql://postgres@127.0.0.1:{}/postgres", self.port)
+    /// Tells the tests.
+    pub(crate) fn announce(&self, tests: &mut Command) {
+        let dsn = format!("postgresql://postgres@127.0.0.1:{}/postgres?sslmode=disable", self.port);
+        tests.env(VARIABLE, dsn);
+        if let Some(certificates) = &self.certificates {
+            tests.env(AUTHORITY, &certificates.authority);
+        }
     }
 
     fn log(&self) -> PathBuf {
@@ -127,7 +154,7 @@ impl Cluster {
     fn await_ready(&mut self) -> Result<(), String> {
         let deadline = Instant::now() + STARTS_WITHIN;
         loop {
-            let mut ask = self.command("pg_isready");
+            let mut ask = self.command(&self.binaries.join("pg_isready"));
             ask.args(["-q", "-h", "127.0.0.1", "-p", &self.port.to_string()]);
             if ask.status().is_ok_and(|status| status.success()) {
                 return Ok(());
@@ -141,16 +168,15 @@ impl Cluster {
         }
     }
 
-    /// One of the binaries, as the user whom the server runs as.
-    fn command(&self, program: &str) -> Command {
-        let path = self.binaries.join(program);
+    /// A program, as the user whom the server runs as.
+    fn command(&self, program: &Path) -> Command {
         let mut command = if is_root() {
             let mut command = Command::new("setpriv");
             command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--clear-groups"]);
-            command.arg(path);
+            command.arg(program);
             command
         } else {
-            Command::new(path)
+            Command::new(program)
         };
         command.current_dir(&self.folder);
         command
@@ -196,7 +222,7 @@ fn is_root() -> bool {
 }
 
 /// Runs it, and shows what it said only where it failed.
-fn finish(command: &mut Command, shown: &str) -> Result<(), String> {
+pub(crate) fn finish(command: &mut Command, shown: &str) -> Result<(), String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.map_err(|error| format!("cannot start {shown}: {error}"))?;
     if output.status.success() {

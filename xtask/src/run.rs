@@ -27,7 +27,7 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     let mut tests = command(&args);
     let server = postgres::server()?;
     if let Server::Started(cluster) = &server {
-        tests.env(postgres::VARIABLE, cluster.dsn());
+        cluster.announce(&mut tests);
     }
     finish(&mut tests, &args.join(" "))
 }

@@ -219,10 +219,15 @@ impl Link {
         self.done(|client| client.execute(&statement, parameters))
     }
 
-    /// Several statements without parameters.
+    /// Several statements without parameters, as they are.
     pub(crate) fn batch(&mut self, sql: &str) -> Result<()> {
+        self.done(|client| client.batch_execute(sql))
+    }
+
+    /// The same, with names of our tables in them.
+    pub(crate) fn script(&mut self, sql: &str) -> Result<()> {
         let qualified = sql.replace(QUALIFIER, &self.qualifier);
-        self.done(|client| client.batch_execute(&qualified))
+        self.batch(&qualified)
     }
 
     /// Does `work` in a transaction and commits it. Where that fails, also by a panic, the connection is
@@ -232,9 +237,9 @@ impl Link {
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.in_transaction = true;
-        self.done(|client| client.batch_execute("BEGIN"))?;
+        self.batch("BEGIN")?;
         let done = work(self)?;
-        self.done(|client| client.batch_execute("COMMIT"))?;
+        self.batch("COMMIT")?;
         self.in_transaction = false;
         Ok(done)
     }

@@ -12,12 +12,12 @@ use chongming_core::{CommandId, IncarnationId, TaskId, TaskSnapshot, Transition}
 use r2d2::{NopErrorHandler, Pool, PooledConnection};
 use r2d2_postgres::PostgresConnectionManager;
 
-use crate::batch::Trust;
 use crate::connection::{LastFailure, Link, Manager};
 use crate::doorbell::Doorbells;
 use crate::dsn::Dsn;
 use crate::error::{Fault, Subject};
 use crate::options::Options;
+use crate::statement::Trust;
 use crate::tls::Connector;
 use crate::{commands, nodes, prune, query, schema, write};
 
@@ -274,3 +274,6 @@ impl TaskStore for PostgresStore {
         }
     }
 }
+
+#[cfg(test)]
+mod plans;

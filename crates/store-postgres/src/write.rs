@@ -4,11 +4,12 @@ use std::collections::HashMap;
 
 use chongming_core::store::{Entry, EntryError};
 
-use crate::batch::{Batch, Missed, Trust};
+use crate::batch::{Batch, Missed};
 use crate::connection::Link;
 use crate::error::Result;
 use crate::guard;
 use crate::row::{get, integer, unsigned};
+use crate::statement::Trust;
 
 pub(crate) type Refusable = std::result::Result<(), EntryError>;
 
