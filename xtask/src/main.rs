@@ -1,9 +1,11 @@
 //! `cargo xtask NAME`: what CI does, a developer does with the same words.
 #![forbid(unsafe_code)]
 
+mod certificates;
 mod checks;
 mod crates;
 mod floors;
+mod postgres;
 mod run;
 mod sources;
 

@@ -3,25 +3,33 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::postgres::{self, Server};
+
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// Every test, or those that `args` select. The doc tests come first, so that the last lines are
-/// those of the test runner.
+/// Every test, or those that `args` select, with a Postgres server where there can be one. The doc
+/// tests come first, so that the last lines are those of the test runner.
 pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     if args.is_empty() {
         cargo(&[&["test", "--doc", "--all-features", "--workspace"]])?;
     }
     let which = if args.is_empty() { &["--workspace"] } else { args };
-    if has_nextest() {
-        cargo(&[&["nextest", "run", "--all-features", "--no-fail-fast"], which])
+    let args = if has_nextest() {
+        [&["nextest", "run", "--all-features", "--no-fail-fast"], which].concat()
     } else {
-        let kinds = &["--lib", "--bins", "--tests", "--examples"];
-        cargo(&[&["test", "--all-features", "--no-fail-fast"], kinds, which])
+        let kinds: &[&str] = &["--lib", "--bins", "--tests", "--examples"];
+        [&["test", "--all-features", "--no-fail-fast"], kinds, which].concat()
+    };
+    let mut tests = command(&args);
+    let server = postgres::server()?;
+    if let Server::Started(cluster) = &server {
+        cluster.announce(&mut tests);
     }
+    finish(&mut tests, &args.join(" "))
 }
 
 /// Every benchmark, or those whose name contains an argument.

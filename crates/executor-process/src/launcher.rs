@@ -22,6 +22,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::command::command_of;
 use crate::environment::Inherited;
 use crate::group::Group;
+use crate::guardian::Line;
 use crate::log_file::LogFile;
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
@@ -98,6 +99,7 @@ struct Shared {
     wake: Condvar,
     inherited: Inherited,
     null: OwnedFd,
+    line: Line,
     mailbox: Arc<Mailbox>,
 }
 
@@ -111,10 +113,21 @@ struct Queue {
 
 impl Launcher {
     /// `null` is `/dev/null`, the children's standard input.
-    pub(crate) fn new(inherited: Inherited, null: OwnedFd, mailbox: Arc<Mailbox>) -> Self {
+    pub(crate) fn new(
+        inherited: Inherited,
+        null: OwnedFd,
+        line: Line,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
         let max_threads = thread::available_parallelism().map_or(1, usize::from);
-        let shared =
-            Shared { queue: Mutex::default(), wake: Condvar::new(), inherited, null, mailbox };
+        let shared = Shared {
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            inherited,
+            null,
+            line,
+            mailbox,
+        };
         Self { shared: Arc::new(shared), max_threads }
     }
 
@@ -216,6 +229,7 @@ impl Shared {
         let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
         ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let announced = self.line.announce(&up_writer);
         let leader = spawn(&Spawn {
             program: &c_path(&file)?,
             argv: &argv,
@@ -240,6 +254,8 @@ impl Shared {
             let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
             format!("its process cannot be watched: {}", descriptors(error))
         })?;
+        self.line.register(&group);
+        drop(announced);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
         let channel = Channel::new(up, down, launch);

@@ -18,7 +18,7 @@ use crate::Echo;
 use crate::child::{Act, Event, Life};
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::guardian::{Guardian, GuardianSpec};
+use crate::guardian::{Guardian, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
@@ -58,6 +58,7 @@ pub(crate) struct Reactor {
     children: HashMap<ChildId, Child>,
     timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
     guardian: Option<Guardian>,
+    line: Line,
     guardian_spec: GuardianSpec,
     guardian_started: Instant,
     echo: Option<Echo>,
@@ -70,18 +71,21 @@ impl Reactor {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
         guardian: Guardian,
+        line: Line,
         guardian_spec: GuardianSpec,
         echo: Option<Echo>,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
         epoll::add(&epoll, guardian.pidfd(), Source::Guardian.data(), EventFlags::IN)?;
+        line.lead_to(Some(&guardian));
         Ok(Self {
             epoll,
             mailbox,
             children: HashMap::new(),
             timers: BinaryHeap::new(),
             guardian: Some(guardian),
+            line,
             guardian_spec,
             guardian_started: Instant::now(),
             echo,
@@ -123,6 +127,7 @@ impl Reactor {
             }
             self.fire_timers();
         }
+        self.line.lead_to(None);
         if let Some(guardian) = self.guardian {
             guardian.dismiss();
         }
@@ -146,6 +151,7 @@ impl Reactor {
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
         let NewChild { id, group, grace, output, mut channel, sink } = new;
+        // Its launcher has told the guardian; this is for one that has come since.
         if let Some(guardian) = &self.guardian {
             guardian.register(&group);
         }
@@ -377,6 +383,7 @@ impl Reactor {
 
     fn guardian_ended(&mut self) {
         if let Some(guardian) = self.guardian.take() {
+            self.line.lead_to(None);
             let _ = epoll::delete(&self.epoll, guardian.pidfd());
             guardian.discard();
             self.start_guardian();
@@ -398,6 +405,7 @@ impl Reactor {
             self.timers.push(Reverse((self.guardian_started + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
             return;
         };
+        self.line.lead_to(Some(&guardian));
         for child in self.children.values() {
             guardian.register(&child.group);
         }

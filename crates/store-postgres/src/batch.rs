@@ -1,8 +1,4 @@
-//! One statement for a whole batch: arrays for columns, and what was refused as its answer.
-//!
-//! A part for each kind of entry: creates, saves, touches; a statement has those that its batch needs. Being
-//! one statement, it is one round trip and one transaction. It sees each task as it was before, so no two
-//! entries of a batch may concern one task.
+//! Batches by column, as the one statement that writes them takes them.
 
 use std::borrow::Cow;
 
@@ -14,59 +10,7 @@ use crate::codes;
 use crate::connection::{Link, Parameters};
 use crate::error::Result;
 use crate::row::{Time, get, integer, json};
-
-/// Columns of an array each, with the type of its elements.
-type Columns = &'static [(&'static str, &'static str)];
-
-/// What a create and a save write.
-const STATE: Columns = &[
-    ("id", "text"),
-    ("status", "smallint"),
-    ("status_version", "bigint"),
-    ("owner", "text"),
-    ("supervisor", "text"),
-    ("updated_at", "timestamptz"),
-    ("queued_at", "timestamptz"),
-    ("started_at", "timestamptz"),
-    ("attempt_started_at", "timestamptz"),
-    ("ended_at", "timestamptz"),
-    ("attempt", "bigint"),
-    ("max_attempts", "bigint"),
-    ("priority", "integer"),
-    ("label", "text"),
-    ("tags", "text"),
-    ("value", "text"),
-    ("failure_kind", "text"),
-    ("failure_message", "text"),
-    ("failure_retryable", "boolean"),
-];
-
-/// What only a create writes.
-const FIXED: Columns = &[
-    ("name", "text"),
-    ("bucket", "bigint"),
-    ("bucket_key", "text"),
-    ("created_at", "timestamptz"),
-];
-
-const TRAIL: Columns = &[
-    ("version", "bigint"),
-    ("from_status", "smallint"),
-    ("to_status", "smallint"),
-    ("at", "timestamptz"),
-    ("trigger", "smallint"),
-    ("reason", "text"),
-];
-
-const TOUCH: Columns = &[
-    ("id", "text"),
-    ("heartbeat", "timestamptz"),
-    ("has_progress", "boolean"),
-    ("done", "double precision"),
-    ("total", "double precision"),
-    ("unit", "text"),
-    ("message", "text"),
-];
+use crate::statement::{FIXED, STATE, Shape, TOUCH, TRAIL, Trust};
 
 /// Rows of [`STATE`], by column.
 #[derive(Default)]
@@ -270,8 +214,9 @@ impl<'a> Batch<'a> {
         touches.message.push(progress.and_then(|p| p.message.as_deref()));
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self, trust: Trust) -> Shape {
         Shape {
+            trust,
             creates: !self.creates.state.id.is_empty(),
             saves: !self.saves.expected.is_empty(),
             touches: !self.touches.id.is_empty(),
@@ -279,8 +224,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Writes what can be written.
-    pub(crate) fn execute(&self, link: &mut Link) -> Result<Missed> {
-        let shape = self.shape();
+    pub(crate) fn execute(&self, link: &mut Link, trust: Trust) -> Result<Missed> {
+        let shape = self.shape(trust);
         let mut parameters: Vec<&(dyn ToSql + Sync)> = Vec::new();
         if shape.creates {
             let Creates { state, name, bucket, bucket_key, created_at, trail } = &self.creates;
@@ -303,165 +248,25 @@ impl<'a> Batch<'a> {
         if parameters.is_empty() {
             return Ok(Missed::default());
         }
-        shape.run(link, &parameters)
+        run(shape, link, &parameters)
     }
 }
 
-/// Which parts a statement has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) creates: bool,
-    pub(crate) saves: bool,
-    pub(crate) touches: bool,
-}
-
-impl Shape {
-    fn run(self, link: &mut Link, parameters: &Parameters<'_>) -> Result<Missed> {
-        let row = link.query_one(&self.sql(), parameters)?;
-        let mut answers = 0..;
-        let mut places = |is_there: bool| -> Result<Vec<usize>> {
-            let Some(column) = is_there.then(|| answers.next()).flatten() else {
-                return Ok(Vec::new());
-            };
-            let places: Option<Vec<i64>> = get(&row, column)?;
-            let places = places.unwrap_or_default().into_iter();
-            Ok(places.filter_map(|place| usize::try_from(place - 1).ok()).collect())
+/// Runs the statement, and reads the places of what was refused.
+fn run(shape: Shape, link: &mut Link, parameters: &Parameters<'_>) -> Result<Missed> {
+    let row = link.query_one(&shape.sql(), parameters)?;
+    let mut answers = 0..;
+    let mut places = |is_there: bool| -> Result<Vec<usize>> {
+        let Some(column) = is_there.then(|| answers.next()).flatten() else {
+            return Ok(Vec::new());
         };
-        Ok(Missed {
-            creates: places(self.creates)?,
-            saves: places(self.saves)?,
-            touches: places(self.touches)?,
-        })
-    }
-
-    /// The statement. Its answer has a column for each part: the places of what was refused, if any.
-    pub(crate) fn sql(self) -> String {
-        let mut sql = Sql::default();
-        if self.creates {
-            sql.creates();
-        }
-        if self.saves {
-            sql.saves();
-        }
-        if self.touches {
-            sql.touches();
-        }
-        format!("WITH {} SELECT {}", sql.parts.join(", "), sql.answers.join(", "))
-    }
-}
-
-/// A statement as it grows.
-#[derive(Default)]
-struct Sql {
-    parameters: usize,
-    parts: Vec<String>,
-    answers: Vec<String>,
-}
-
-impl Sql {
-    fn creates(&mut self) {
-        let ids = self.parameters + 1;
-        let mut columns = STATE.to_vec();
-        columns.extend_from_slice(FIXED);
-        let rows = self.arrays(&columns);
-        let names = names(&columns, "");
-        let values: Vec<String> = columns.iter().map(|(name, _)| typed(name)).collect();
-        self.parts.push(format!(
-            "made AS (INSERT INTO ~tasks ({names}) SELECT {} FROM {rows} AS v({names}) \
-             ON CONFLICT (id) DO NOTHING RETURNING id, seq), \
-             numbered AS (SELECT m.seq, v.place FROM made m \
-             JOIN unnest(${ids}::text[]) WITH ORDINALITY AS v(id, place) ON v.id = m.id)",
-            values.join(", ")
-        ));
-        self.trail("numbered", "made_trail");
-        self.answer("made", "numbered", ids);
-    }
-
-    fn saves(&mut self) {
-        let ids = self.parameters + 1;
-        let mut columns = STATE.to_vec();
-        columns.push(("expected", "bigint"));
-        let rows = self.arrays(&columns);
-        let names = names(&columns, "");
-        let changes: Vec<String> = STATE
-            .iter()
-            .filter(|(name, _)| *name != "id")
-            .map(|(name, _)| format!("{name} = {}", typed(name)))
-            .collect();
-        self.parts.push(format!(
-            "saved AS (UPDATE ~tasks t SET {} FROM {rows} WITH ORDINALITY AS v({names}, place) \
-             WHERE t.id = v.id AND t.status_version = v.expected AND v.status_version > v.expected \
-             RETURNING t.seq, v.place)",
-            changes.join(", ")
-        ));
-        self.trail("saved", "saved_trail");
-        self.answer("saved", "saved", ids);
-    }
-
-    fn touches(&mut self) {
-        let ids = self.parameters + 1;
-        let rows = self.arrays(TOUCH);
-        let progress: Vec<String> = ["done", "total", "unit", "message"]
-            .iter()
-            .map(|name| {
-                format!("progress_{name} = CASE WHEN v.has_progress THEN v.{name} ELSE t.progress_{name} END")
-            })
-            .collect();
-        self.parts.push(format!(
-            "touched AS (UPDATE ~tasks t SET last_heartbeat_at = coalesce(v.heartbeat, t.last_heartbeat_at), \
-             {} FROM {rows} WITH ORDINALITY AS v({}, place) WHERE t.id = v.id RETURNING v.place)",
-            progress.join(", "),
-            names(TOUCH, "")
-        ));
-        self.answer("touched", "touched", ids);
-    }
-
-    /// Audit rows of the tasks that `written` has with their places.
-    fn trail(&mut self, written: &str, name: &str) {
-        let mut columns = vec![("place", "bigint")];
-        columns.extend_from_slice(TRAIL);
-        let rows = self.arrays(&columns);
-        self.parts.push(format!(
-            "{name} AS (INSERT INTO ~transitions (task_seq, {}) SELECT w.seq, {} \
-             FROM {rows} AS r({}) JOIN {written} w ON w.place = r.place ON CONFLICT DO NOTHING)",
-            names(TRAIL, ""),
-            names(TRAIL, "r."),
-            names(&columns, "")
-        ));
-    }
-
-    /// Nothing where all were written, which is the rule and costs no more than counting.
-    fn answer(&mut self, counted: &str, placed: &str, ids: usize) {
-        self.answers.push(format!(
-            "CASE WHEN (SELECT count(*) FROM {counted}) < cardinality(${ids}::text[]) THEN \
-             (SELECT array_agg(p) FROM generate_series(1::bigint, cardinality(${ids}::text[])) p \
-              WHERE p NOT IN (SELECT place FROM {placed})) END"
-        ));
-    }
-
-    /// `unnest` of as many further parameters.
-    fn arrays(&mut self, columns: &[(&str, &str)]) -> String {
-        let arrays: Vec<String> = columns
-            .iter()
-            .map(|(_, element)| {
-                self.parameters += 1;
-                format!("${}::{element}[]", self.parameters)
-            })
-            .collect();
-        format!("unnest({})", arrays.join(", "))
-    }
-}
-
-fn names(columns: &[(&str, &str)], prefix: &str) -> String {
-    let names: Vec<String> = columns.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
-    names.join(", ")
-}
-
-/// The value for a column: JSON comes as text, which keeps what is in it.
-fn typed(name: &str) -> String {
-    match name {
-        "tags" => "v.tags::jsonb".to_owned(),
-        "value" => "v.value::json".to_owned(),
-        other => format!("v.{other}"),
-    }
+        let places: Option<Vec<i64>> = get(&row, column)?;
+        let places = places.unwrap_or_default().into_iter();
+        Ok(places.filter_map(|place| usize::try_from(place - 1).ok()).collect())
+    };
+    Ok(Missed {
+        creates: places(shape.creates)?,
+        saves: places(shape.saves)?,
+        touches: places(shape.touches)?,
+    })
 }

@@ -80,6 +80,7 @@ impl Manager {
             client,
             qualifier: Arc::clone(&self.qualifier),
             statements: HashMap::new(),
+            in_transaction: false,
             is_spoiled: false,
             breaks: Arc::clone(&self.breaks),
             breaks_seen: self.breaks.load(Ordering::Relaxed),
@@ -112,7 +113,7 @@ impl ManageConnection for Manager {
     }
 
     fn has_broken(&self, link: &mut Link) -> bool {
-        link.is_spoiled || link.client.is_closed()
+        link.in_transaction || link.is_spoiled || link.client.is_closed()
     }
 }
 
@@ -150,7 +151,9 @@ pub(crate) struct Link {
     client: Client,
     qualifier: Arc<str>,
     statements: HashMap<Box<str>, Statement>,
-    /// Never to be used by another call: something failed on it, or its transaction is open.
+    /// Open, or failed: nobody else may meet it.
+    in_transaction: bool,
+    /// Something else is wrong with it.
     is_spoiled: bool,
     breaks: Arc<AtomicU64>,
     breaks_seen: u64,
@@ -158,18 +161,19 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Whatever goes wrong spoils the connection: a new one is cheap, and clean.
     fn done<T>(
         &mut self,
         work: impl FnOnce(&mut Client) -> std::result::Result<T, postgres::Error>,
     ) -> Result<T> {
         self.last_used = Instant::now();
         work(&mut self.client).map_err(|error| {
-            self.is_spoiled = true;
             if self.client.is_closed() {
                 self.breaks.fetch_add(1, Ordering::Relaxed);
             }
-            Fault::Driver(error)
+            let fault = Fault::Driver(error);
+            // A new connection is cheap, and clean.
+            self.is_spoiled |= fault.is_lasting();
+            fault
         })
     }
 
@@ -215,10 +219,15 @@ impl Link {
         self.done(|client| client.execute(&statement, parameters))
     }
 
-    /// Several statements without parameters.
+    /// Several statements without parameters, as they are.
     pub(crate) fn batch(&mut self, sql: &str) -> Result<()> {
+        self.done(|client| client.batch_execute(sql))
+    }
+
+    /// The same, with names of our tables in them.
+    pub(crate) fn script(&mut self, sql: &str) -> Result<()> {
         let qualified = sql.replace(QUALIFIER, &self.qualifier);
-        self.done(|client| client.batch_execute(&qualified))
+        self.batch(&qualified)
     }
 
     /// Does `work` in a transaction and commits it. Where that fails, also by a panic, the connection is
@@ -227,11 +236,11 @@ impl Link {
         &mut self,
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
-        self.is_spoiled = true;
-        self.done(|client| client.batch_execute("BEGIN"))?;
+        self.in_transaction = true;
+        self.batch("BEGIN")?;
         let done = work(self)?;
-        self.done(|client| client.batch_execute("COMMIT"))?;
-        self.is_spoiled = false;
+        self.batch("COMMIT")?;
+        self.in_transaction = false;
         Ok(done)
     }
 }

@@ -35,6 +35,23 @@ impl Fault {
         self.code().is_some_and(|code| collisions.contains(code))
     }
 
+    /// Is something there already that must be there once only?
+    pub(crate) fn is_taken(&self) -> bool {
+        self.code() == Some(&SqlState::UNIQUE_VIOLATION)
+    }
+
+    /// May the connection have suffered? Not where the server only refused a statement.
+    pub(crate) fn is_lasting(&self) -> bool {
+        match self {
+            Self::Driver(error) => error.as_db_error().is_none_or(|said| {
+                // Prepared statements that are gone, or made for other tables.
+                said.severity() != "ERROR"
+                    || matches!(said.code().code(), "26000" | "42P05" | "0A000")
+            }),
+            Self::Unreadable(_) | Self::Unfit(_) => false,
+        }
+    }
+
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Driver(error) => error.code(),

@@ -9,7 +9,7 @@
 //! | `tls` `stream` | certificates; a server that falls silent is given up |
 //! | `connection` | connecting, prepared statements, transactions, the pool's questions |
 //! | `schema` | tables, indexes and their versions |
-//! | `write` `batch` `guard` | batches: rounds, the one statement, lease guards |
+//! | `write` `batch` `statement` `guard` | batches: rounds, columns, the one statement, lease guards |
 //! | `query` `commands` `nodes` `prune` | the other statements, by subject |
 //! | `codes` `row` | words and values as they stand in the columns |
 //! | `doorbell` | waking a holder on another machine |
@@ -36,6 +36,7 @@ mod prune;
 mod query;
 mod row;
 mod schema;
+mod statement;
 mod store;
 mod stream;
 mod tls;

@@ -15,6 +15,9 @@ use crate::row::{
 /// For the leases of tasks, and for conditions on them.
 const HOLDERS: &str = "LEFT JOIN ~nodes n ON n.incarnation = t.supervisor";
 
+/// How many unfinished states there are: their codes lie below those of the ended ones.
+const UNFINISHED: usize = codes::FIRST_ENDED as usize;
+
 pub(crate) fn get_task(link: &mut Link, id: &TaskId) -> Result<Option<TaskSnapshot>> {
     let sql =
         format!("SELECT {TASK_COLUMNS}, n.lease_until FROM ~tasks t {HOLDERS} WHERE t.id = $1");
@@ -89,7 +92,11 @@ pub(crate) fn page_statement(
             let mut sources = Vec::new();
             // Each names the condition of its partial index.
             if !unfinished.is_empty() {
-                let chosen = statement.in_states(unfinished);
+                // All of them need no condition of their own, which would mislead the server's estimate.
+                let chosen = match unfinished.len() {
+                    UNFINISHED => String::new(),
+                    _ => statement.in_states(unfinished),
+                };
                 sources.push(from(&format!("t.status < {}{chosen}", codes::FIRST_ENDED)));
             }
             for status in ended {

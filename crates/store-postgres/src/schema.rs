@@ -213,10 +213,10 @@ fn raise(link: &mut Link, subject: &Subject) -> Result<Found> {
         Found::Foreign => return Ok(found),
     };
     for migration in MIGRATIONS.iter().skip(from) {
-        link.batch(&migration())?;
+        link.script(&migration())?;
     }
     if from < MIGRATIONS.len() {
-        link.batch(&format!("UPDATE ~schema_version SET version = {VERSION}"))?;
+        link.script(&format!("UPDATE ~schema_version SET version = {VERSION}"))?;
     }
     Ok(found)
 }

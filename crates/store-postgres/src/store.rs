@@ -17,6 +17,7 @@ use crate::doorbell::Doorbells;
 use crate::dsn::Dsn;
 use crate::error::{Fault, Subject};
 use crate::options::Options;
+use crate::statement::Trust;
 use crate::tls::Connector;
 use crate::{commands, nodes, prune, query, schema, write};
 
@@ -142,11 +143,12 @@ impl TaskStore for PostgresStore {
                 StoreError::new(StoreErrorKind::Invalid, "write", message)
             })?;
         }
-        let mut tried = 1;
+        let (mut trust, mut tried) = (Trust::AllNew, 1);
         loop {
             let mut link = self.link("write")?;
-            match write::write(&mut link, entries) {
-                // The server has undone all of it.
+            match write::write(&mut link, entries, trust) {
+                // In both cases the server has undone all of it.
+                Err(fault) if fault.is_taken() && trust == Trust::AllNew => trust = Trust::Nothing,
                 Err(fault) if fault.is_collision() && tried < COLLISIONS => tried += 1,
                 done => return done.map_err(|fault| self.subject.error("write", fault)),
             }
@@ -272,3 +274,6 @@ impl TaskStore for PostgresStore {
         }
     }
 }
+
+#[cfg(test)]
+mod plans;

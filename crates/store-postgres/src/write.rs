@@ -9,21 +9,22 @@ use crate::connection::Link;
 use crate::error::Result;
 use crate::guard;
 use crate::row::{get, integer, unsigned};
+use crate::statement::Trust;
 
 pub(crate) type Refusable = std::result::Result<(), EntryError>;
 
 /// Writes the entries, in one transaction.
-pub(crate) fn write(link: &mut Link, entries: &[Entry]) -> Result<Vec<Refusable>> {
+pub(crate) fn write(link: &mut Link, entries: &[Entry], trust: Trust) -> Result<Vec<Refusable>> {
     let mut answers = vec![Ok(()); entries.len()];
     match rounds(entries).as_slice() {
         [] => {}
         [round] if !round.iter().any(|(_, entry)| guard::is_guarded(entry)) => {
-            write_round(link, round, &mut answers)?;
+            write_round(link, round, trust, &mut answers)?;
         }
         rounds => link.transaction(|link| {
             for round in rounds {
                 let round = guard::pass(link, round, &mut answers)?;
-                write_round(link, &round, &mut answers)?;
+                write_round(link, &round, trust, &mut answers)?;
             }
             Ok(())
         })?,
@@ -50,7 +51,12 @@ fn rounds(entries: &[Entry]) -> Vec<Vec<Placed<'_>>> {
 }
 
 /// Writes entries of different tasks, and finds out why those that were refused were refused.
-fn write_round(link: &mut Link, round: &[Placed<'_>], answers: &mut [Refusable]) -> Result<()> {
+fn write_round(
+    link: &mut Link,
+    round: &[Placed<'_>],
+    trust: Trust,
+    answers: &mut [Refusable],
+) -> Result<()> {
     let mut pending = round.to_vec();
     while !pending.is_empty() {
         let mut batch = Batch::default();
@@ -72,7 +78,7 @@ fn write_round(link: &mut Link, round: &[Placed<'_>], answers: &mut [Refusable])
                 }
             }
         }
-        let missed = batch.execute(link)?;
+        let missed = batch.execute(link, trust)?;
         if missed == Missed::default() {
             return Ok(());
         }

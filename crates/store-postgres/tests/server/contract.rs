@@ -1,13 +1,11 @@
 //! The contract, on a server.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::sync::Arc;
 
 use chongming_contract::{Data, Fixture};
 use chongming_core::store::TaskStore;
-use support::Schema;
+
+use crate::support::{self, Schema};
 
 struct Server;
 
@@ -33,7 +31,7 @@ impl Data for Tables {
     }
 }
 
-mod server {
+mod clauses {
     use super::*;
     chongming_contract::contract_tests!(Server);
 }

@@ -3,12 +3,16 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use chongming_core::TaskId;
+use chongming_core::store::{Entry, StoreError, TaskFilter, TaskStore};
+use chongming_core::{TaskId, TaskSnapshot, Timestamp};
 use chongming_store_postgres::{Options, PostgresStore};
 use postgres::{Client, NoTls};
 
 /// Names a server whose databases may be written to: a connection string.
 pub(crate) const VARIABLE: &str = "CHONGMING_TEST_POSTGRES";
+
+/// Names the certificate of the server's authority, where it speaks TLS.
+pub(crate) const AUTHORITY: &str = "CHONGMING_TEST_POSTGRES_CA";
 
 /// The server's connection string, or why there is none.
 pub(crate) fn server() -> Result<String, String> {
@@ -33,8 +37,7 @@ impl Schema {
         match server() {
             Ok(dsn) => Some(Self::on(dsn)),
             Err(why) => {
-                // Not `eprintln`, which the test runner would hide.
-                let _ = writeln!(std::io::stderr(), "skipped {test}: {why}");
+                skipped(test, &why);
                 None
             }
         }
@@ -54,10 +57,39 @@ impl Schema {
         PostgresStore::connect(&self.dsn, self.options()).unwrap()
     }
 
+    pub(crate) fn connect_existing(&self) -> PostgresStore {
+        PostgresStore::connect_existing(&self.dsn, self.options()).unwrap()
+    }
+
     /// A connection beside the store's.
     pub(crate) fn client(&self) -> Client {
         Client::connect(&self.dsn, NoTls).unwrap()
     }
+}
+
+/// Says that a test did not run. Not by `eprintln`, which the test runner would hide.
+pub(crate) fn skipped(test: &str, why: &str) {
+    let _ = writeln!(std::io::stderr(), "skipped {test}: {why}");
+}
+
+/// A task in `pending`, to be created.
+pub(crate) fn create(id: &str) -> Entry {
+    let at = Timestamp::from_micros(1_800_000_000_000_000);
+    let snapshot = TaskSnapshot::pending(TaskId::new(id).unwrap(), "t", "me".into(), at);
+    Entry::Create { snapshot, transitions: vec![] }
+}
+
+/// The error of an opening that must fail.
+pub(crate) fn error(opened: Result<PostgresStore, StoreError>) -> StoreError {
+    match opened {
+        Ok(_) => panic!("it was opened"),
+        Err(error) => error,
+    }
+}
+
+/// How many tasks there are.
+pub(crate) fn total(store: &PostgresStore) -> u64 {
+    store.count(&TaskFilter::default()).unwrap().iter().map(|count| count.tasks).sum()
 }
 
 impl Drop for Schema {

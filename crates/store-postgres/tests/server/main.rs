@@ -1,0 +1,11 @@
+//! What only a real server can show; see `support` for how one is found.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod contract;
+mod doorbell;
+mod faults;
+mod opening;
+mod roles;
+mod silence;
+mod support;
+mod tls;
