@@ -90,7 +90,7 @@ fn proxy(server: (String, u16), blocked: &Arc<AtomicBool>) -> u16 {
 fn forward(mut from: TcpStream, mut to: TcpStream, blocked: &AtomicBool) {
     let mut buffer = [0; 4096];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        if !blocked.load(Ordering::Acquire) && to.write_all(&buffer[..count]).is_err() {
+        if !blocked.load(Ordering::Acquire) && to.write_all(buffer.get(..count).unwrap()).is_err() {
             return;
         }
     }
