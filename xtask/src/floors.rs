@@ -19,6 +19,7 @@ const FLOORS: &[(&str, &[&str])] = &[
             "executor::inline",
             "control",
             "recovery",
+            "doctor",
             "controller",
         ],
     ),

@@ -17,6 +17,7 @@ usage: cargo xtask COMMAND
   test [ARGS]   every test; or those that ARGS of the test runner select
   verify        formatting, lints, docs, structure, then every test; writes nothing
   ci            what verify does
+  bench [ARGS]  every benchmark beside its raw limit; --json prints one object a line
   fix           formats, and applies what the linter can mend
 ";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
     let result = match args.as_slice() {
         ["test", rest @ ..] => run::test(rest),
         ["verify" | "ci"] => checks::verify(),
+        ["bench", rest @ ..] => run::bench(rest),
         ["fix"] => run::fix(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

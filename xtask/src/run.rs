@@ -32,6 +32,11 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     finish(&mut tests, &args.join(" "))
 }
 
+/// Every benchmark, or those whose name contains an argument.
+pub(crate) fn bench(args: &[&str]) -> Result<(), String> {
+    cargo(&[&["bench", "--quiet", "--workspace", "--all-features", "--benches", "--"], args])
+}
+
 /// Formats, and applies what the linter can mend.
 pub(crate) fn fix() -> Result<(), String> {
     let clippy = ["clippy", "--fix", "--allow-dirty", "--allow-staged"];

@@ -5,6 +5,8 @@ pub mod args;
 pub mod arguments;
 pub mod commands;
 pub mod database;
+#[cfg(test)]
+mod documentation;
 pub mod duration;
 pub mod error;
 pub mod exit_codes;
@@ -12,6 +14,8 @@ pub mod manifest;
 pub mod nearest;
 mod open_store;
 pub mod output;
+#[cfg(feature = "process")]
+mod supervisor;
 pub mod views;
 
 use std::ffi::{OsStr, OsString};
@@ -24,8 +28,11 @@ use error::CliError;
 use output::color::ColorChoice;
 use output::console::{Console, print_error};
 
-/// Reads the command line of this process, does what it says, and gives the exit code.
+/// Reads the command line of this process, does what it says, and gives the exit code. To be called first
+/// in `main`: the guardian of external commands is the same program, run again.
 pub fn main() -> ExitCode {
+    #[cfg(feature = "process")]
+    chongming_executor_process::init();
     let args: Vec<OsString> = std::env::args_os().collect();
     let program = program_name(args.first().map(OsString::as_os_str));
     match args::parse(args) {

@@ -108,7 +108,13 @@ impl ControlClient {
                 return Ok(Sent::Refused(ControlRefusal::Ended(task.status())));
             }
             if self.has_live_holder(&task)? {
+                if !is_possible(kind, task.status()) {
+                    return Ok(Sent::Refused(ControlRefusal::NotNow(task.status())));
+                }
                 return self.command(&task, kind, reason).map(Sent::Command);
+            }
+            if self.has_moved_on(&task)? {
+                continue;
             }
             let Some((to, trigger)) = direct(kind).filter(|_| task.status().is_adoptable()) else {
                 return Ok(Sent::Refused(ControlRefusal::NoLiveHolder(task.status())));
@@ -132,17 +138,18 @@ impl ControlClient {
     ) -> Result<Answer, StoreError> {
         let until = Instant::now().checked_add(timeout);
         loop {
-            let commands = self.store.commands(id)?;
-            let ours = commands.into_iter().find(|c| c.request.id == *command);
-            if let Some(receipt) = ours.and_then(|command| command.receipt) {
+            if let Some(receipt) = self.find_receipt(id, command)? {
                 return Ok(Answer::Receipt(receipt));
             }
-            let lives = match self.store.get(id)? {
-                Some(task) => task.status().is_terminal() || self.has_live_holder(&task)?,
+            let task = self.store.get(id)?;
+            let lives = match &task {
+                Some(task) => self.has_live_holder(task)? || self.has_moved_on(task)?,
                 None => false,
             };
             if !lives {
-                return Ok(Answer::HolderGone);
+                // A holder writes its receipts before it gives up its lease: one last look.
+                let receipt = self.find_receipt(id, command)?;
+                return Ok(receipt.map_or(Answer::HolderGone, Answer::Receipt));
             }
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(Answer::TimedOut);
@@ -151,7 +158,34 @@ impl ControlClient {
         }
     }
 
-    /// Does the task's holder live, by the store's clock?
+    fn find_receipt(
+        &self,
+        id: &TaskId,
+        command: &CommandId,
+    ) -> Result<Option<Receipt>, StoreError> {
+        let commands = self.store.commands(id)?;
+        let ours = commands.into_iter().find(|c| c.request.id == *command);
+        Ok(ours.and_then(|command| command.receipt))
+    }
+
+    /// Is this unfinished task left alone: in this very state, and without a live holder?
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub fn is_abandoned(&self, task: &TaskSnapshot) -> Result<bool, StoreError> {
+        let lives = task.status().is_terminal() || self.has_live_holder(task)?;
+        Ok(!lives && !self.has_moved_on(task)?)
+    }
+
+    /// Has the task changed since it was read? Then what was found about its holder may be about a holder
+    /// that has done its work and gone.
+    fn has_moved_on(&self, task: &TaskSnapshot) -> Result<bool, StoreError> {
+        let now = self.store.get(&task.id)?;
+        Ok(now.is_some_and(|now| now.status_version() != task.status_version()))
+    }
+
+    /// Does the task's holder live, by the store's clock? `true` is certain; `false` may also mean that the
+    /// task has changed since it was read.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
@@ -228,6 +262,17 @@ impl ControlClient {
     }
 }
 
+/// Does it make sense in this state of an unfinished task? A body that runs may still be `starting` in the
+/// store, but no less: so that much is certain without the holder, which has the last word on the rest.
+const fn is_possible(kind: CommandKind, status: Status) -> bool {
+    match kind {
+        CommandKind::Pause | CommandKind::Resume => {
+            matches!(status, Status::Starting | Status::Running | Status::Pausing | Status::Paused)
+        }
+        CommandKind::Stop | CommandKind::Cancel | CommandKind::Explain => true,
+    }
+}
+
 /// What can be done to a task that nobody holds.
 const fn direct(kind: CommandKind) -> Option<(Status, Trigger)> {
     match kind {
@@ -249,4 +294,99 @@ pub(crate) fn close_commands(
         store.complete_command(&command.request.id, &receipt, Now::Store)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bucket::DEFAULT_NUM_BUCKETS;
+    use crate::id::IncarnationId;
+    use crate::memory_store::InMemoryStore;
+    use crate::store::Node;
+
+    const AT: Timestamp = Timestamp::from_micros(0);
+    const TTL: Duration = Duration::from_secs(3600);
+
+    /// A store with one running task, and a client.
+    fn running() -> (Arc<InMemoryStore>, ControlClient, TaskSnapshot) {
+        let store = Arc::new(InMemoryStore::new());
+        let id = TaskId::new("t").unwrap();
+        let mut task = TaskSnapshot::pending(id, "sync", "a".into(), AT);
+        task.supervisor = Some(IncarnationId::new("i").unwrap());
+        store.write(&[Entry::Create { snapshot: task.clone(), transitions: Vec::new() }]).unwrap();
+        for (to, trigger) in [
+            (Status::Queued, Trigger::DependenciesResolved),
+            (Status::Starting, Trigger::Dispatch),
+            (Status::Running, Trigger::Launched),
+        ] {
+            step(&*store, &mut task, to, trigger);
+        }
+        let client = ControlClient::new(Arc::clone(&store) as Arc<dyn TaskStore>, "me".into());
+        (store, client, task)
+    }
+
+    fn step(store: &dyn TaskStore, task: &mut TaskSnapshot, to: Status, trigger: Trigger) {
+        let expect_version = task.status_version();
+        let transition = machine::apply(task, to, trigger, AT, None).unwrap();
+        let (snapshot, transitions) = (task.clone(), vec![transition]);
+        let save = Entry::Save { snapshot, expect_version, transitions, if_expired: None };
+        assert_eq!(store.write(&[save]).unwrap(), [Ok(())]);
+    }
+
+    fn beat(store: &dyn TaskStore) {
+        let node = Node {
+            owner: "a".into(),
+            incarnation: IncarnationId::new("i").unwrap(),
+            host: "box".into(),
+            pid: 1,
+            num_buckets: DEFAULT_NUM_BUCKETS,
+            owned_buckets: None,
+            artifacts: None,
+            started_at: AT,
+        };
+        store.beat(&node, TTL, Now::Store).unwrap();
+    }
+
+    #[test]
+    fn a_task_that_has_moved_on_is_not_abandoned() {
+        let (store, client, mut task) = running();
+        assert!(client.is_abandoned(&task).unwrap());
+        let seen = task.clone();
+        step(&*store, &mut task, Status::Succeeded, Trigger::Completed);
+        assert!(!client.is_abandoned(&seen).unwrap(), "its holder ended it and went");
+        assert!(!client.is_abandoned(&task).unwrap());
+        let (store, client, task) = running();
+        beat(&*store);
+        assert!(!client.is_abandoned(&task).unwrap());
+    }
+
+    #[test]
+    fn the_receipt_of_a_holder_that_has_gone_is_found() {
+        let (store, client, mut task) = running();
+        beat(&*store);
+        let Sent::Command(command) = client.send(&task.id, CommandKind::Stop, None).unwrap() else {
+            panic!("not sent");
+        };
+        step(&*store, &mut task, Status::Stopping, Trigger::UserStop);
+        step(&*store, &mut task, Status::Stopped, Trigger::StopConfirmed);
+        store.retire(&IncarnationId::new("i").unwrap(), Now::Store).unwrap();
+        let answer = || client.receipt(&task.id, &command, TTL).unwrap();
+        assert_eq!(answer(), Answer::HolderGone);
+        let receipt = Receipt::new(ReceiptKind::Applied, "applied");
+        store.complete_command(&command, &receipt, Now::Store).unwrap();
+        assert_eq!(answer(), Answer::Receipt(receipt));
+    }
+
+    #[test]
+    fn a_pause_of_what_does_not_run_is_refused_at_once() {
+        let (store, client, mut task) = running();
+        beat(&*store);
+        assert!(matches!(client.send(&task.id, CommandKind::Pause, None), Ok(Sent::Command(_))));
+        step(&*store, &mut task, Status::Stopping, Trigger::UserStop);
+        for kind in [CommandKind::Pause, CommandKind::Resume] {
+            let refused = Sent::Refused(ControlRefusal::NotNow(Status::Stopping));
+            assert_eq!(client.send(&task.id, kind, None).unwrap(), refused);
+        }
+        assert!(matches!(client.send(&task.id, CommandKind::Stop, None), Ok(Sent::Command(_))));
+    }
 }

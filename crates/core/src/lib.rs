@@ -15,6 +15,7 @@ mod blake2b;
 mod bucket;
 mod control;
 mod controller;
+mod doctor;
 mod executor;
 mod failure;
 mod id;
@@ -43,9 +44,10 @@ pub use bucket::{
 pub use control::{Answer, ControlClient, ControlRefusal, Sent};
 pub use controller::{
     CloseMode, Closed, ConfigurationError, ControlError, Controller, ControllerBuilder,
-    NotAdoptable, Outcome, PersistFailure, RunError, Stats, Submit, SubmitError, TaskRun,
-    WaitTimedOut, resolve_num_buckets, run_task,
+    NotAdoptable, Outcome, PersistFailure, Release, RunError, Stats, Submit, SubmitError, TaskRun,
+    WaitTimedOut, host_name, resolve_num_buckets, run_task,
 };
+pub use doctor::{Alert, doctor, examine};
 pub use executor::{
     Abilities, AttemptEnd, AttemptSink, Carrier, Executor, InlineExecutor, Launch, Report, Signal,
     Target, ThreadExecutor, UnsupportedTarget,
@@ -73,3 +75,8 @@ pub use transition::{
 pub use value::{FromValue, IntoValue, InvalidValue, MAX_DEPTH, Value};
 #[cfg(feature = "serde")]
 pub use value_serde::Json;
+
+/// The README's Rust, compiled and run with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

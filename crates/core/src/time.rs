@@ -1,6 +1,7 @@
 //! Wall-clock timestamps, the clock port, and a clock that tests set by hand.
 
 use std::fmt;
+use std::num::NonZeroU64;
 use std::str::FromStr;
 use std::sync::Mutex;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,46 +15,58 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// let t: Timestamp = "2026-02-28T23:59:59.000001Z".parse().unwrap();
 /// assert_eq!(t.to_string(), "2026-02-28T23:59:59.000001Z");
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Timestamp(i64);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(NonZeroU64);
+
+/// Turns the order of signed numbers into that of unsigned ones; only `i64::MIN` becomes 0, which leaves
+/// room for `None`: a waiting task has many times that have not come yet.
+const SIGN: u64 = 1 << 63;
 
 impl Timestamp {
     /// From microseconds since the Unix epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
-        Self(micros)
+        match NonZeroU64::new(micros as u64 ^ SIGN) {
+            Some(ordered) => Self(ordered),
+            None => Self(NonZeroU64::MIN),
+        }
     }
 
     /// Microseconds since the Unix epoch.
     #[must_use]
     pub const fn as_micros(self) -> i64 {
-        self.0
+        (self.0.get() ^ SIGN) as i64
     }
 
     /// This much later; saturates instead of overflowing.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX)))
+        let delay = i64::try_from(delay.as_micros()).unwrap_or(i64::MAX);
+        Self::from_micros(self.as_micros().saturating_add(delay))
     }
 
     /// This much earlier; saturates instead of overflowing.
     #[must_use]
     pub fn before(self, delay: Duration) -> Self {
-        Self(self.0.saturating_sub(i64::try_from(delay.as_micros()).unwrap_or(i64::MAX)))
+        let delay = i64::try_from(delay.as_micros()).unwrap_or(i64::MAX);
+        Self::from_micros(self.as_micros().saturating_sub(delay))
     }
 
     /// Time since `earlier`; zero when a stepped clock makes it negative.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
-        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+        let micros = self.as_micros().saturating_sub(earlier.as_micros());
+        Duration::from_micros(u64::try_from(micros).unwrap_or(0))
     }
 }
 
 impl From<SystemTime> for Timestamp {
     fn from(time: SystemTime) -> Self {
         match time.duration_since(UNIX_EPOCH) {
-            Ok(d) => Self(i64::try_from(d.as_micros()).unwrap_or(i64::MAX)),
-            Err(e) => Self(-i64::try_from(e.duration().as_micros()).unwrap_or(i64::MAX)),
+            Ok(d) => Self::from_micros(i64::try_from(d.as_micros()).unwrap_or(i64::MAX)),
+            Err(e) => {
+                Self::from_micros(-i64::try_from(e.duration().as_micros()).unwrap_or(i64::MAX))
+            }
         }
     }
 }
@@ -62,11 +75,18 @@ const DAY: i64 = 86_400;
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (seconds, micros) = (self.0.div_euclid(1_000_000), self.0.rem_euclid(1_000_000));
+        let micros = self.as_micros();
+        let (seconds, micros) = (micros.div_euclid(1_000_000), micros.rem_euclid(1_000_000));
         let (days, second) = (seconds.div_euclid(DAY), seconds.rem_euclid(DAY));
         let (year, month, day) = civil(days);
         let (h, m, s) = (second / 3600, second / 60 % 60, second % 60);
         write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{micros:06}Z")
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -129,7 +149,7 @@ fn parse(text: &str) -> Option<Timestamp> {
     let at = days(year, month, day);
     let whole = parts.next().is_none() && fields.next().is_none();
     let valid = whole && civil(at) == (year, month, day) && h < 24 && m < 60 && s < 60;
-    valid.then(|| Timestamp((at * DAY + h * 3600 + m * 60 + s) * 1_000_000 + micros))
+    valid.then(|| Timestamp::from_micros((at * DAY + h * 3600 + m * 60 + s) * 1_000_000 + micros))
 }
 
 /// Where time comes from: only the controller reads it; every decision takes time as an argument.
@@ -225,8 +245,8 @@ mod tests {
             (951_782_400_000_000, "2000-02-29T00:00:00.000000Z"),
             (1_798_761_600_123_456, "2027-01-01T00:00:00.123456Z"),
         ] {
-            assert_eq!(Timestamp(micros).to_string(), text);
-            assert_eq!(text.parse(), Ok(Timestamp(micros)));
+            assert_eq!(Timestamp::from_micros(micros).to_string(), text);
+            assert_eq!(text.parse(), Ok(Timestamp::from_micros(micros)));
         }
     }
 
@@ -238,10 +258,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_extremes_keep_their_order() {
+        let times = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX].map(Timestamp::from_micros);
+        assert!(times.is_sorted());
+        assert_eq!(times.map(Timestamp::as_micros)[1..], [i64::MIN + 1, -1, 0, 1, i64::MAX]);
+        assert_eq!(size_of::<Option<Timestamp>>(), 8);
+    }
+
     proptest! {
         #[test]
         fn print_and_parse_agree(micros in -62_135_596_800_000_000i64..253_402_300_799_999_999) {
-            let t = Timestamp(micros);
+            let t = Timestamp::from_micros(micros);
             prop_assert_eq!(t.to_string().parse::<Timestamp>(), Ok(t));
         }
     }

@@ -258,3 +258,19 @@ fn a_close_stops_what_runs_and_what_waits_without_blaming_a_person() {
     let nodes = store.nodes(Now::Store).unwrap();
     assert!(nodes.len() == 1 && !nodes[0].alive, "the lease is retired");
 }
+
+#[test]
+fn short_tasks_one_after_the_other_all_end() {
+    let body = |_: &TaskContext, ()| Ok::<_, TaskError>(());
+    let controller =
+        Controller::builder().register(TaskDefinition::new("t", body)).build().unwrap();
+    for round in 0..2000 {
+        assert!(
+            controller
+                .submit_many((0..round % 4).map(|_| Submit::new("t")))
+                .iter()
+                .all(Result::is_ok)
+        );
+        controller.wait_all(Some(LIMIT)).unwrap();
+    }
+}

@@ -32,6 +32,18 @@ pub(crate) enum Event {
     },
     /// It shall go on.
     Resume,
+    /// By the task protocol: it does these by itself from now on.
+    Hello {
+        /// A stop.
+        stop: bool,
+        /// A pause.
+        pause: bool,
+    },
+    /// By the task protocol: it has suspended itself.
+    SaidPaused {
+        /// For this pause; `None` = for the latest.
+        epoch: Option<u64>,
+    },
     /// The leader has ended.
     LeaderEnded,
     /// Answer to [`Act::LookWhetherStopped`].
@@ -49,6 +61,15 @@ pub(crate) enum Event {
 pub(crate) enum Act {
     /// Signal the whole group.
     Signal(Posix),
+    /// By the task protocol: tell it to end.
+    TellStop,
+    /// By the task protocol: tell it to suspend itself.
+    TellPause {
+        /// The number of the pause.
+        epoch: u64,
+    },
+    /// By the task protocol: tell it to go on.
+    TellResume,
     /// See whether the leader is stopped.
     LookWhetherStopped,
     /// See whether the group is empty.
@@ -71,6 +92,8 @@ pub(crate) struct Life {
     phase: Phase,
     told_to_end: bool,
     killing: bool,
+    handles_stop: bool,
+    handles_pause: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +109,12 @@ enum Phase {
         epoch: u64,
     },
     Stopped,
+    /// By the task protocol: asked to suspend itself.
+    Asked {
+        epoch: u64,
+    },
+    /// By the task protocol: it has.
+    Obeying,
     LeftOvers {
         told: bool,
         kill_at: Instant,
@@ -102,6 +131,8 @@ impl Life {
             phase: Phase::Running,
             told_to_end: false,
             killing: false,
+            handles_stop: false,
+            handles_pause: false,
         }
     }
 
@@ -113,9 +144,12 @@ impl Life {
     /// One step. What is to be done is added to `acts`, in order.
     pub(crate) fn on(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
         match self.phase {
-            Phase::Running | Phase::Stopping { .. } | Phase::Loosened { .. } | Phase::Stopped => {
-                self.alive(event, now, acts);
-            }
+            Phase::Running
+            | Phase::Stopping { .. }
+            | Phase::Loosened { .. }
+            | Phase::Stopped
+            | Phase::Asked { .. }
+            | Phase::Obeying => self.alive(event, now, acts),
             Phase::LeftOvers { told, kill_at, wait } => {
                 self.left_overs(event, now, (told, kill_at, wait), acts);
             }
@@ -128,8 +162,9 @@ impl Life {
             Event::Stop => {
                 self.told_to_end = true;
                 self.phase = Phase::Running;
-                // A suspended command runs its handler only when it is continued.
-                acts.extend([Act::Signal(Posix::TERM), Act::Signal(Posix::CONT)]);
+                let how = if self.handles_stop { Act::TellStop } else { Act::Signal(Posix::TERM) };
+                // A suspended command does what it has to only when it is continued.
+                acts.extend([how, Act::Signal(Posix::CONT)]);
             }
             Event::Kill => {
                 self.told_to_end = true;
@@ -138,11 +173,27 @@ impl Life {
                 acts.push(Act::Signal(Posix::KILL));
             }
             Event::Pause { .. } if self.told_to_end => {}
+            Event::Pause { epoch } if self.handles_pause && !self.is_suspended_by_signal() => {
+                self.phase = Phase::Asked { epoch };
+                acts.push(Act::TellPause { epoch });
+            }
             Event::Pause { epoch } => self.suspend(epoch, acts),
             Event::Resume if self.told_to_end => {}
             Event::Resume => {
+                let asked = matches!(self.phase, Phase::Asked { .. } | Phase::Obeying);
                 self.phase = Phase::Running;
-                acts.push(Act::Signal(Posix::CONT));
+                acts.push(if asked { Act::TellResume } else { Act::Signal(Posix::CONT) });
+            }
+            Event::Hello { stop, pause } => {
+                self.handles_stop = stop;
+                self.handles_pause = pause;
+            }
+            Event::SaidPaused { epoch: said } => {
+                let Phase::Asked { epoch } = self.phase else { return };
+                if said.is_none_or(|said| said == epoch) {
+                    self.phase = Phase::Obeying;
+                    acts.push(Act::Paused { epoch });
+                }
             }
             Event::LeaderEnded => {
                 let kill_at = if self.killing { now } else { now + self.left_over_grace };
@@ -165,10 +216,26 @@ impl Life {
             Event::Tick => match self.phase {
                 Phase::Stopping { .. } => acts.push(Act::LookWhetherStopped),
                 Phase::Loosened { epoch } => self.suspend(epoch, acts),
-                Phase::Running | Phase::Stopped | Phase::LeftOvers { .. } | Phase::Ended => {}
+                Phase::Running
+                | Phase::Stopped
+                | Phase::Asked { .. }
+                | Phase::Obeying
+                | Phase::LeftOvers { .. }
+                | Phase::Ended => {}
             },
             // The leader's end is still to come.
             Event::Empty(_) | Event::OutOfReach => {}
+        }
+    }
+
+    const fn is_suspended_by_signal(&self) -> bool {
+        match self.phase {
+            Phase::Stopping { .. } | Phase::Loosened { .. } | Phase::Stopped => true,
+            Phase::Running
+            | Phase::Asked { .. }
+            | Phase::Obeying
+            | Phase::LeftOvers { .. }
+            | Phase::Ended => false,
         }
     }
 
@@ -210,6 +277,8 @@ impl Life {
             Event::Stop
             | Event::Pause { .. }
             | Event::Resume
+            | Event::Hello { .. }
+            | Event::SaidPaused { .. }
             | Event::LeaderEnded
             | Event::Stopped(_) => {}
         }
@@ -352,6 +421,42 @@ mod tests {
                 (15, Event::Stopped(false), &[CONT, wake(16)]),
                 (16, Event::Tick, &[STOP, Act::LookWhetherStopped]),
                 (16, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_it_handles_is_told_by_the_protocol() {
+        check(
+            10_000,
+            &[
+                (0, Event::Hello { stop: true, pause: true }, &[]),
+                (1, Event::SaidPaused { epoch: None }, &[]),
+                (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
+                (2, Event::SaidPaused { epoch: None }, &[Act::Paused { epoch: 1 }]),
+                (3, Event::Resume, &[Act::TellResume]),
+                (4, Event::Pause { epoch: 2 }, &[Act::TellPause { epoch: 2 }]),
+                (4, Event::SaidPaused { epoch: Some(1) }, &[]),
+                (5, Event::SaidPaused { epoch: Some(2) }, &[Act::Paused { epoch: 2 }]),
+                (6, Event::Stop, &[Act::TellStop, CONT]),
+                (7, Event::Kill, &[KILL]),
+            ],
+        );
+    }
+
+    #[test]
+    fn what_it_does_not_handle_goes_by_signals() {
+        check(
+            10_000,
+            &[
+                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
+                (0, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
+                (1, Event::Hello { stop: false, pause: true }, &[]),
+                (2, Event::Pause { epoch: 2 }, &[STOP, Act::LookWhetherStopped]),
+                (3, Event::Stopped(true), &[Act::Paused { epoch: 2 }]),
+                (4, Event::Resume, &[CONT]),
+                (5, Event::Pause { epoch: 3 }, &[Act::TellPause { epoch: 3 }]),
+                (6, Event::Stop, &[TERM, CONT]),
             ],
         );
     }

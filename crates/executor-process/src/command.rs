@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chongming_core::{Launch, Target};
+use chongming_core::Launch;
+#[cfg(target_os = "linux")]
+use chongming_core::Target;
 
 /// Size of an attempt's log unless the command says otherwise: 16 MiB.
 pub const DEFAULT_MAX_LOG_BYTES: u64 = 16 * 1024 * 1024;
@@ -50,7 +52,10 @@ impl Command {
 type Make = dyn Fn(&Launch) -> Result<Command, String> + Send + Sync;
 
 /// A command that depends on its attempt, such as on its arguments.
-pub struct CommandTemplate(Box<Make>);
+pub struct CommandTemplate(
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "read by the executor"))]
+    Box<Make>,
+);
 
 impl CommandTemplate {
     /// Calls `make` for each attempt; its error fails the launch.
@@ -72,6 +77,7 @@ impl fmt::Debug for CommandTemplate {
 }
 
 /// Can this executor carry it?
+#[cfg(target_os = "linux")]
 pub(crate) fn is_command(target: &Target) -> bool {
     match target {
         Target::External(any) => any.is::<Command>() || any.is::<CommandTemplate>(),
@@ -80,6 +86,7 @@ pub(crate) fn is_command(target: &Target) -> bool {
 }
 
 /// The command of one attempt.
+#[cfg(target_os = "linux")]
 pub(crate) fn command_of(launch: &Launch) -> Result<Command, String> {
     let Target::External(any) = &launch.target else {
         return Err("a function of this program is no external command".to_owned());

@@ -6,28 +6,22 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use chongming_core::Launch;
 
 use crate::command::Command;
+use crate::error::GUARDIAN;
+use crate::protocol::{CHILD_IN, CHILD_OUT};
 
 /// Names the executor that a process belongs to. Nested supervisors add theirs after a comma.
 pub(crate) const SUPERVISOR: &str = "CHONGMING_SUPERVISOR";
-/// Turns a program into a guardian, see [`crate::init`].
-pub(crate) const GUARDIAN: &str = "CHONGMING_GUARDIAN";
 
 const TASK_ID: &str = "CHONGMING_TASK_ID";
 const TASK_NAME: &str = "CHONGMING_TASK_NAME";
 const TASK_ATTEMPT: &str = "CHONGMING_TASK_ATTEMPT";
+const TASK_IN: &str = "CHONGMING_TASK_IN";
+const TASK_OUT: &str = "CHONGMING_TASK_OUT";
 const ARTIFACT_DIR: &str = "CHONGMING_ARTIFACT_DIR";
 
 /// Speak of the supervisor's own task, if it is one, and so never of its children's.
-const NOT_INHERITED: [&str; 8] = [
-    SUPERVISOR,
-    GUARDIAN,
-    TASK_ID,
-    TASK_NAME,
-    TASK_ATTEMPT,
-    ARTIFACT_DIR,
-    "CHONGMING_TASK_IN",
-    "CHONGMING_TASK_OUT",
-];
+const NOT_INHERITED: [&str; 6] =
+    [SUPERVISOR, GUARDIAN, TASK_ID, TASK_NAME, TASK_ATTEMPT, ARTIFACT_DIR];
 
 /// What every command of one executor inherits: this program's environment when the executor was made.
 #[derive(Debug)]
@@ -69,7 +63,8 @@ impl Inherited {
         command: &Command,
     ) -> Result<Variables<'_>, String> {
         let attempt = launch.attempt.to_string();
-        let mut own: Vec<(&str, CString)> = Vec::with_capacity(5 + command.env.len());
+        let (task_in, task_out) = (CHILD_IN.to_string(), CHILD_OUT.to_string());
+        let mut own: Vec<(&str, CString)> = Vec::with_capacity(7 + command.env.len());
         let artifacts = launch.files.as_ref().map(|files| files.artifact_dir.as_os_str());
         let ours = [
             (SUPERVISOR, Some(self.marker.as_bytes())),
@@ -77,6 +72,8 @@ impl Inherited {
             (TASK_NAME, Some(launch.name.as_bytes())),
             (TASK_ATTEMPT, Some(attempt.as_bytes())),
             (ARTIFACT_DIR, artifacts.map(OsStr::as_bytes)),
+            (TASK_IN, Some(task_in.as_bytes())),
+            (TASK_OUT, Some(task_out.as_bytes())),
         ];
         for (name, value) in ours {
             if let Some(value) = value {
@@ -187,7 +184,7 @@ mod tests {
             ("A", "1"),
             ("B", "2"),
             ("CHONGMING_TASK_ID", "outer"),
-            ("CHONGMING_TASK_IN", "3"),
+            ("CHONGMING_TASK_IN", "7"),
             ("CHONGMING_ARTIFACT_DIR", "/outer"),
         ];
         assert_eq!(
@@ -198,7 +195,9 @@ mod tests {
                 "CHONGMING_SUPERVISOR=tok",
                 "CHONGMING_TASK_ATTEMPT=2",
                 "CHONGMING_TASK_ID=t1",
-                "CHONGMING_TASK_NAME=mine"
+                "CHONGMING_TASK_IN=3",
+                "CHONGMING_TASK_NAME=mine",
+                "CHONGMING_TASK_OUT=4",
             ]
         );
     }

@@ -4,6 +4,9 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+/// The environment variable that turns a program into a guardian, see [`crate::init`].
+pub(crate) const GUARDIAN: &str = "CHONGMING_GUARDIAN";
+
 /// Why a process executor could not be made.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -42,7 +45,7 @@ impl fmt::Display for ExecutorError {
             Self::InsideGuardian => write!(
                 f,
                 "this process was started as a guardian ({} is set), but its main did not call chongming_executor_process::init() first",
-                crate::environment::GUARDIAN
+                GUARDIAN
             ),
             Self::Guardian { program, source } => {
                 write!(f, "cannot start {} as a guardian: {source}", program.display())

@@ -14,15 +14,15 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::rand::{GetRandomFlags, getrandom};
 
+use crate::Echo;
 use crate::command::is_command;
 use crate::environment::Inherited;
 use crate::error::ExecutorError;
 use crate::guardian::{
-    Guardian, GuardianError, GuardianSpec, is_meant_to_be_guardian, own_program,
+    Guardian, GuardianError, GuardianSpec, Line, is_meant_to_be_guardian, own_program,
 };
 use crate::launcher::{Gate, Job, Launcher};
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
-use crate::output::Echo;
 use crate::reactor::Reactor;
 use crate::sys::make_children_waitable;
 
@@ -101,8 +101,9 @@ impl ProcessExecutorBuilder {
         let mailbox = Arc::new(Mailbox::new().map_err(system("make an eventfd"))?);
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(system("open /dev/null"))?;
-        let launcher = Launcher::new(Inherited::capture(&spec.token), null, Arc::clone(&mailbox));
-        let reactor = Reactor::new(Arc::clone(&mailbox), guardian, spec, self.echo)
+        let (line, inherited) = (Line::default(), Inherited::capture(&spec.token));
+        let launcher = Launcher::new(inherited, null, line.clone(), Arc::clone(&mailbox));
+        let reactor = Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo)
             .map_err(system("make an epoll descriptor"))?;
         let (running, over) = mpsc::channel();
         let id = thread::Builder::new()

@@ -22,10 +22,12 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use crate::command::command_of;
 use crate::environment::Inherited;
 use crate::group::Group;
+use crate::guardian::Line;
 use crate::log_file::LogFile;
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
 use crate::program;
+use crate::protocol::{CHILD_IN, CHILD_OUT, Channel};
 use crate::reactor::{NewChild, report};
 use crate::sys::{Place, Spawn, spawn};
 
@@ -97,6 +99,7 @@ struct Shared {
     wake: Condvar,
     inherited: Inherited,
     null: OwnedFd,
+    line: Line,
     mailbox: Arc<Mailbox>,
 }
 
@@ -110,10 +113,21 @@ struct Queue {
 
 impl Launcher {
     /// `null` is `/dev/null`, the children's standard input.
-    pub(crate) fn new(inherited: Inherited, null: OwnedFd, mailbox: Arc<Mailbox>) -> Self {
+    pub(crate) fn new(
+        inherited: Inherited,
+        null: OwnedFd,
+        line: Line,
+        mailbox: Arc<Mailbox>,
+    ) -> Self {
         let max_threads = thread::available_parallelism().map_or(1, usize::from);
-        let shared =
-            Shared { queue: Mutex::default(), wake: Condvar::new(), inherited, null, mailbox };
+        let shared = Shared {
+            queue: Mutex::default(),
+            wake: Condvar::new(),
+            inherited,
+            null,
+            line,
+            mailbox,
+        };
         Self { shared: Arc::new(shared), max_threads }
     }
 
@@ -211,13 +225,23 @@ impl Shared {
         };
         let (out, out_writer) = pipe()?;
         let (err, err_writer) = pipe()?;
+        let (up, up_writer) = pipe()?;
+        let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
+        ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let announced = self.line.announce(&up_writer);
         let leader = spawn(&Spawn {
             program: &c_path(&file)?,
             argv: &argv,
             env: &variables.entries(),
             cwd: &c_path(&cwd)?,
-            fds: &[(self.null.as_fd(), 0), (out_writer.as_fd(), 1), (err_writer.as_fd(), 2)],
+            fds: &[
+                (self.null.as_fd(), 0),
+                (out_writer.as_fd(), 1),
+                (err_writer.as_fd(), 2),
+                (down_reader.as_fd(), CHILD_IN),
+                (up_writer.as_fd(), CHILD_OUT),
+            ],
             place: Place::OwnGroup,
         })
         .map_err(|error| match error {
@@ -230,9 +254,12 @@ impl Shared {
             let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
             format!("its process cannot be watched: {}", descriptors(error))
         })?;
+        self.line.register(&group);
+        drop(announced);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
-        Ok(NewChild { id: job.id, group, grace: command.grace, output, sink })
+        let channel = Channel::new(up, down, launch);
+        Ok(NewChild { id: job.id, group, grace: command.grace, output, channel, sink })
     }
 }
 

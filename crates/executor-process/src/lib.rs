@@ -10,10 +10,13 @@
 //! | `procfs` `group` `exit` | processes, their groups and their ends |
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
+//! | `protocol` | the conversation with children that know us |
 //! | `child` | one child's life, a pure state machine |
-//! | `mailbox` `reactor` `launcher` | the threads |
+//! | `mailbox` `source` `reactor` `launcher` | the threads |
 //! | `guardian` | survives the supervisor by a moment |
 //! | `executor` | the port's implementation |
+//!
+//! It needs Linux; elsewhere there is no executor, and making one says so.
 //!
 //! ```no_run
 //! use chongming_executor_process::{Command, ProcessExecutor, init};
@@ -28,25 +31,55 @@
 //! ```
 #![deny(unsafe_code)]
 
-mod child;
 mod command;
-mod environment;
 mod error;
+
+// What only Linux has: pidfds, epoll, /proc.
+#[cfg(target_os = "linux")]
+mod child;
+#[cfg(target_os = "linux")]
+mod environment;
+#[cfg(target_os = "linux")]
 mod executor;
+#[cfg(target_os = "linux")]
 mod exit;
+#[cfg(target_os = "linux")]
 mod group;
+#[cfg(target_os = "linux")]
 mod guardian;
+#[cfg(target_os = "linux")]
 mod launcher;
+#[cfg(target_os = "linux")]
 mod log_file;
+#[cfg(target_os = "linux")]
 mod mailbox;
+#[cfg(target_os = "linux")]
 mod output;
+#[cfg(target_os = "linux")]
 mod procfs;
+#[cfg(target_os = "linux")]
 mod program;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
 mod reactor;
+#[cfg(target_os = "linux")]
+mod source;
+#[cfg(target_os = "linux")]
 mod sys;
+
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{ProcessExecutor, ProcessExecutorBuilder, init};
+
+#[cfg(target_os = "linux")]
+pub use executor::{ProcessExecutor, ProcessExecutorBuilder};
+#[cfg(target_os = "linux")]
+pub use guardian::init;
 
 pub use command::{Command, CommandTemplate, DEFAULT_MAX_LOG_BYTES};
 pub use error::ExecutorError;
-pub use executor::{ProcessExecutor, ProcessExecutorBuilder};
-pub use guardian::init;
-pub use output::Echo;
+
+/// Gets a copy of what the commands write. Must not block for long.
+pub type Echo = std::sync::Arc<dyn Fn(&[u8]) + Send + Sync>;

@@ -1,16 +1,13 @@
 //! What a child writes: read without blocking, kept in its log, echoed, its last errors remembered.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Instant;
 
 use chongming_core::ACTIVITY_RESOLUTION;
 use rustix::io::{Errno, read};
 
+use crate::Echo;
 use crate::log_file::LogFile;
-
-/// Gets a copy of what the commands write. Must not block for long.
-pub type Echo = Arc<dyn Fn(&[u8]) + Send + Sync>;
 
 /// How much of the latest stderr a failure's message carries.
 const TAIL_BYTES: usize = 2048;
@@ -141,6 +138,11 @@ impl Output {
                 self.tail.drain(..self.tail.len() - TAIL_BYTES);
             }
         }
+        self.keep(output, echo);
+    }
+
+    /// Adds a text to the log and to the echo.
+    pub(crate) fn keep(&mut self, output: &[u8], echo: Option<&Echo>) {
         if let Some(echo) = echo {
             echo(output);
         }
@@ -158,7 +160,7 @@ impl Output {
 mod tests {
     use super::*;
     use rustix::pipe::{PipeFlags, pipe_with};
-    use std::sync::Mutex;
+    use std::sync::{Arc, Mutex};
 
     fn pipe() -> (OwnedFd, OwnedFd) {
         pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap()

@@ -9,17 +9,21 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
 use rustix::process::Signal as Posix;
 use rustix::time::Timespec;
 
+use crate::Echo;
 use crate::child::{Act, Event, Life};
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::guardian::{Guardian, GuardianSpec};
+use crate::guardian::{Guardian, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
-use crate::output::{Echo, Output, State, Stream};
+use crate::output::{Output, State, Stream};
+use crate::protocol::{Channel, Down, Heard, Pending};
+use crate::source::Source;
+use crate::sys;
 
 /// Guardians are not started more often than this.
 const GUARDIAN_PAUSE: Duration = Duration::from_secs(1);
@@ -31,6 +35,7 @@ pub(crate) struct NewChild {
     pub(crate) group: Group,
     pub(crate) grace: Duration,
     pub(crate) output: Output,
+    pub(crate) channel: Channel,
     pub(crate) sink: Arc<dyn AttemptSink>,
 }
 
@@ -39,44 +44,11 @@ struct Child {
     life: Life,
     exit: Option<Exit>,
     output: Output,
+    channel: Channel,
+    /// The latest request to stop, for the task protocol.
+    stop: Option<Down>,
     tick_at: Option<Instant>,
     sink: Arc<dyn AttemptSink>,
-}
-
-/// What an epoll event is about; see [`Source::data`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
-    Mailbox,
-    Guardian,
-    Leader(ChildId),
-    Stream(ChildId, Stream),
-}
-
-impl Source {
-    fn data(self) -> EventData {
-        EventData::new_u64(match self {
-            Self::Mailbox => 0,
-            Self::Guardian => 1,
-            Self::Leader(id) => id << 2,
-            Self::Stream(id, Stream::Out) => id << 2 | 1,
-            Self::Stream(id, Stream::Err) => id << 2 | 2,
-        })
-    }
-
-    /// Ids of children begin at 1, so the first four numbers are free.
-    fn from_data(data: EventData) -> Option<Self> {
-        let number = data.u64();
-        let id = number >> 2;
-        match (id, number & 3) {
-            (0, 0) => Some(Self::Mailbox),
-            (0, 1) => Some(Self::Guardian),
-            (0, _) => None,
-            (_, 0) => Some(Self::Leader(id)),
-            (_, 1) => Some(Self::Stream(id, Stream::Out)),
-            (_, 2) => Some(Self::Stream(id, Stream::Err)),
-            _ => None,
-        }
-    }
 }
 
 /// The reactor.
@@ -86,6 +58,7 @@ pub(crate) struct Reactor {
     children: HashMap<ChildId, Child>,
     timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
     guardian: Option<Guardian>,
+    line: Line,
     guardian_spec: GuardianSpec,
     guardian_started: Instant,
     echo: Option<Echo>,
@@ -98,18 +71,21 @@ impl Reactor {
     pub(crate) fn new(
         mailbox: Arc<Mailbox>,
         guardian: Guardian,
+        line: Line,
         guardian_spec: GuardianSpec,
         echo: Option<Echo>,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
         epoll::add(&epoll, guardian.pidfd(), Source::Guardian.data(), EventFlags::IN)?;
+        line.lead_to(Some(&guardian));
         Ok(Self {
             epoll,
             mailbox,
             children: HashMap::new(),
             timers: BinaryHeap::new(),
             guardian: Some(guardian),
+            line,
             guardian_spec,
             guardian_started: Instant::now(),
             echo,
@@ -120,6 +96,7 @@ impl Reactor {
 
     /// Runs until it is closed and no child is left.
     pub(crate) fn run(mut self) {
+        sys::block_sigpipe();
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 128];
         while !(self.closing && self.children.is_empty()) {
             let timeout = self.time_to_next_timer();
@@ -133,8 +110,10 @@ impl Reactor {
             };
             // Output first: an end that comes with it must find it read.
             for source in &events {
-                if let Source::Stream(id, stream) = source {
-                    self.read(*id, *stream);
+                match source {
+                    Source::Stream(id, stream) => self.read(*id, *stream),
+                    Source::Up(id) => self.listen(*id),
+                    Source::Mailbox | Source::Guardian | Source::Leader(_) | Source::Down(_) => {}
                 }
             }
             for source in &events {
@@ -142,11 +121,13 @@ impl Reactor {
                     Source::Mailbox => self.open_letters(),
                     Source::Guardian => self.guardian_ended(),
                     Source::Leader(id) => self.look_at_leader(*id),
-                    Source::Stream(..) => {}
+                    Source::Down(id) => self.flush(*id),
+                    Source::Stream(..) | Source::Up(_) => {}
                 }
             }
             self.fire_timers();
         }
+        self.line.lead_to(None);
         if let Some(guardian) = self.guardian {
             guardian.dismiss();
         }
@@ -169,7 +150,8 @@ impl Reactor {
     }
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
-        let NewChild { id, group, grace, output, sink } = new;
+        let NewChild { id, group, grace, output, mut channel, sink } = new;
+        // Its launcher has told the guardian; this is for one that has come since.
         if let Some(guardian) = &self.guardian {
             guardian.register(&group);
         }
@@ -179,8 +161,16 @@ impl Reactor {
                 let _ = self.watch(Source::Stream(id, stream), fd);
             }
         }
+        if let Some(up) = channel.up() {
+            let _ = self.watch(Source::Up(id), up);
+        }
+        if channel.flush() == Pending::More {
+            watch_down(&self.epoll, id, &channel);
+        }
         let life = Life::new(grace);
-        self.children.insert(id, Child { group, life, exit: None, output, tick_at: None, sink });
+        let child =
+            Child { group, life, exit: None, output, channel, stop: None, tick_at: None, sink };
+        self.children.insert(id, child);
         for signal in kept {
             self.signal(id, signal);
         }
@@ -195,7 +185,13 @@ impl Reactor {
     }
 
     fn signal(&mut self, id: ChildId, signal: Signal) {
-        // An end that came first counts as its own.
+        // An end that came first counts as its own, and so does a failure.
+        if let Signal::Stop { reason, grace } = &signal {
+            self.listen(id);
+            if let Some(child) = self.children.get_mut(&id) {
+                child.stop = Some(Down::Stop { reason: Arc::clone(reason), grace: *grace });
+            }
+        }
         self.look_at_leader(id);
         self.happened(
             id,
@@ -236,6 +232,15 @@ impl Reactor {
                             events.push_back(Event::OutOfReach);
                         }
                     }
+                    Act::TellStop => {
+                        if let Some(stop) = child.stop.clone() {
+                            tell(&self.epoll, id, child, &stop);
+                        }
+                    }
+                    Act::TellPause { epoch } => {
+                        tell(&self.epoll, id, child, &Down::Pause { epoch });
+                    }
+                    Act::TellResume => tell(&self.epoll, id, child, &Down::Resume),
                     Act::LookWhetherStopped => {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
@@ -264,15 +269,22 @@ impl Reactor {
                 let _ = epoll::delete(&self.epoll, fd);
             }
         }
+        for fd in [child.channel.up(), child.channel.down()].into_iter().flatten() {
+            let _ = epoll::delete(&self.epoll, fd);
+        }
         child.output.drain(&mut self.buffer, self.echo.as_ref());
+        let told = child.life.told_to_end();
+        for heard in child.channel.drain(&mut self.buffer, told) {
+            self.heard(&mut child, &heard);
+        }
         child.group.reap();
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
         }
         let exit = child.exit.unwrap_or(Exit::Unknown);
-        let end = exit.end(child.life.told_to_end(), &child.output.error_tail());
         // Everything of the child is let go before its end is told.
-        let Child { sink, output, group, .. } = child;
+        let Child { sink, output, group, channel, .. } = child;
+        let end = channel.into_session().end(exit, told, &output.error_tail());
         let end = with_log_problem(end, output.log_problem());
         drop((output, group));
         report(&*sink, Report::Ended(end));
@@ -289,8 +301,58 @@ impl Reactor {
             }
             child.output.close(stream);
         }
-        if some && child.output.is_activity(Instant::now()) {
+        // After hello only a checkpoint counts.
+        let counts = some && !child.channel.session().takes_part();
+        if counts && child.output.is_activity(Instant::now()) {
             report(&*child.sink, Report::Activity);
+        }
+    }
+
+    /// Reads what a child says by the task protocol.
+    fn listen(&mut self, id: ChildId) {
+        // Taken out for the moment, so that both it and the reactor can be used.
+        let Some(mut child) = self.children.remove(&id) else { return };
+        let said = child.channel.read(&mut self.buffer, child.life.told_to_end());
+        if said.is_none() {
+            if let Some(up) = child.channel.up() {
+                let _ = epoll::delete(&self.epoll, up);
+            }
+            child.channel.close_up();
+        }
+        let said = said.unwrap_or_default();
+        for heard in &said {
+            self.heard(&mut child, heard);
+        }
+        self.children.insert(id, child);
+        for heard in said {
+            match heard {
+                Heard::Hello { stop, pause } => self.happened(id, Event::Hello { stop, pause }),
+                Heard::Paused { epoch } => self.happened(id, Event::SaidPaused { epoch }),
+                Heard::Activity | Heard::Progress(_) | Heard::Log(_) => {}
+            }
+        }
+    }
+
+    /// What needs no decision.
+    fn heard(&self, child: &mut Child, heard: &Heard) {
+        match heard {
+            Heard::Activity => {
+                if child.output.is_activity(Instant::now()) {
+                    report(&*child.sink, Report::Activity);
+                }
+            }
+            Heard::Progress(progress) => report(&*child.sink, Report::Progress(progress.clone())),
+            Heard::Log(line) => child.output.keep(line.as_bytes(), self.echo.as_ref()),
+            Heard::Hello { .. } | Heard::Paused { .. } => {}
+        }
+    }
+
+    fn flush(&mut self, id: ChildId) {
+        let Some(child) = self.children.get_mut(&id) else { return };
+        if child.channel.flush() == Pending::Nothing
+            && let Some(down) = child.channel.down()
+        {
+            let _ = epoll::delete(&self.epoll, down);
         }
     }
 
@@ -321,6 +383,7 @@ impl Reactor {
 
     fn guardian_ended(&mut self) {
         if let Some(guardian) = self.guardian.take() {
+            self.line.lead_to(None);
             let _ = epoll::delete(&self.epoll, guardian.pidfd());
             guardian.discard();
             self.start_guardian();
@@ -342,11 +405,25 @@ impl Reactor {
             self.timers.push(Reverse((self.guardian_started + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
             return;
         };
+        self.line.lead_to(Some(&guardian));
         for child in self.children.values() {
             guardian.register(&child.group);
         }
         let _ = self.watch(Source::Guardian, guardian.pidfd().as_fd());
         self.guardian = Some(guardian);
+    }
+}
+
+fn tell(epoll: &OwnedFd, id: ChildId, child: &mut Child, message: &Down) {
+    if child.channel.tell(message) == Pending::More {
+        watch_down(epoll, id, &child.channel);
+    }
+}
+
+/// Watching it twice is an error without harm.
+fn watch_down(epoll: &OwnedFd, id: ChildId, channel: &Channel) {
+    if let Some(fd) = channel.down() {
+        let _ = epoll::add(epoll, fd, Source::Down(id).data(), EventFlags::OUT);
     }
 }
 

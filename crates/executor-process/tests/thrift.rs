@@ -1,4 +1,5 @@
 //! Thousands of launches cost nothing that stays. Alone in its program: it counts this process's things.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;

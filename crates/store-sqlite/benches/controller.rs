@@ -1,11 +1,11 @@
 //! What the whole controller costs on top of bare SQLite: no-op tasks per second with the full trail,
-//! latency from submission to the running body, memory of waiting tasks.
+//! latency from submission to the running body.
 //!
 //! Each figure stands beside a raw limit that is measured in the same run. `--json` prints one object a line.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,18 +16,26 @@ use chongming_core::{
 };
 use chongming_store_sqlite::{Options, SqliteStore, Synchronous};
 
+/// A task's memory is made on one thread and given back on another: what the system's allocator is worst at.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TASKS: usize = 200_000;
+/// Tasks to a batch of the raw loop, and slots of the controller.
 const BATCH: usize = 1024;
 const SUBMITTERS: usize = 4;
 const ROUNDS: usize = 3;
 
+#[path = "support/report.rs"]
+mod report;
+
+use report::Report;
+
 type Anything = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Anything> {
-    let json = std::env::args().any(|arg| arg == "--json");
-    let only = std::env::args().skip(1).find(|arg| !arg.starts_with("--"));
-    let wanted = |name: &str| only.as_deref().is_none_or(|only| name.contains(only));
-    let report = Report { json };
+    let report = Report::from_args();
+    let wanted = |name: &str| report.wants(name);
     if wanted("memory_store") {
         let raw = median(ROUNDS, || raw_rate(&InMemoryStore::new(), Shape::Coalesced))?;
         let ours = median(ROUNDS, || controller_rate(Arc::new(InMemoryStore::new())))?;
@@ -56,29 +64,7 @@ fn main() -> Result<(), Anything> {
             report.line(&format!("sqlite_{name}_latency_p99"), ours.1, "µs", raw.1);
         }
     }
-    if wanted("queued_memory") {
-        let bytes = in_folder(|path| queued_memory(Arc::new(open(path, Synchronous::Normal)?)))?;
-        report.line("queued_memory", bytes, "bytes/task", 1024.0);
-    }
     Ok(())
-}
-
-struct Report {
-    json: bool,
-}
-
-impl Report {
-    fn line(&self, name: &str, value: f64, unit: &str, raw: f64) {
-        let ratio = value / raw;
-        if self.json {
-            let line = serde_json::json!({
-                "name": name, "value": value, "unit": unit, "raw": raw, "ratio": ratio
-            });
-            println!("{line}");
-        } else {
-            println!("{name:36} {value:12.1} {unit:10} raw {raw:12.1}  ratio {ratio:.2}");
-        }
-    }
 }
 
 fn middle(mut values: Vec<f64>) -> f64 {
@@ -167,7 +153,7 @@ fn save(snapshot: TaskSnapshot, expect_version: u64, transitions: Vec<Transition
 fn controller_rate(store: Arc<dyn TaskStore>) -> Result<f64, Anything> {
     let controller = Controller::builder()
         .store(Arc::clone(&store))
-        .max_parallel(1024)
+        .max_parallel(BATCH)
         .register(TaskDefinition::new("noop", |_: &TaskContext, ()| Ok::<_, TaskError>(())))
         .build()?;
     let next = AtomicUsize::new(0);
@@ -176,11 +162,11 @@ fn controller_rate(store: Arc<dyn TaskStore>) -> Result<f64, Anything> {
         for _ in 0..SUBMITTERS {
             scope.spawn(|| {
                 loop {
-                    let start = next.fetch_add(BATCH, Ordering::Relaxed);
+                    let start = next.fetch_add(BATCH / SUBMITTERS, Ordering::Relaxed);
                     if start >= TASKS {
                         return;
                     }
-                    let count = BATCH.min(TASKS - start);
+                    let count = (BATCH / SUBMITTERS).min(TASKS - start);
                     let runs = controller.submit_many((0..count).map(|_| Submit::new("noop")));
                     assert!(runs.iter().all(Result::is_ok));
                 }
@@ -251,45 +237,4 @@ fn body_latency(store: Arc<dyn TaskStore>) -> Result<(f64, f64), Anything> {
         thread::sleep(PAUSE);
     }
     Ok(percentiles(times))
-}
-
-/// Resident memory that each of 100,000 waiting tasks adds, its handle included.
-fn queued_memory(store: Arc<dyn TaskStore>) -> Result<f64, Anything> {
-    const WAITING: usize = 100_000;
-    let (release, held) = mpsc::channel::<()>();
-    let held = Mutex::new(held);
-    let block = move |_: &TaskContext, ()| {
-        // Ends when the other end of the channel goes.
-        let _ = held.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        Ok::<_, TaskError>(())
-    };
-    let controller = Controller::builder()
-        .store(store)
-        .max_parallel(1)
-        .register(TaskDefinition::new("block", block))
-        .register(TaskDefinition::new("noop", |_: &TaskContext, ()| Ok::<_, TaskError>(())))
-        .build()?;
-    controller.submit(Submit::new("block"))?;
-    let fill = || {
-        let mut runs = Vec::new();
-        for _ in 0..WAITING / 1000 {
-            runs.extend(controller.submit_many((0..1000).map(|_| Submit::new("noop"))));
-        }
-        runs
-    };
-    let before = resident()?;
-    let runs = fill();
-    let added = resident()?.saturating_sub(before);
-    drop(release);
-    drop(runs);
-    controller.wait_all(None)?;
-    Ok(added as f64 / WAITING as f64)
-}
-
-/// Resident memory of this process, in bytes.
-fn resident() -> Result<u64, Anything> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS")?;
-    let kib: u64 = line.trim().trim_end_matches(" kB").parse()?;
-    Ok(kib * 1024)
 }

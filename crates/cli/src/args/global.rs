@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 
-use chongming_core::{BucketSet, DEFAULT_NUM_BUCKETS, Ownership};
+use chongming_core::{BucketSet, Ownership};
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, Args};
 
@@ -85,7 +85,7 @@ pub struct GlobalArgs {
     )]
     pub color: ColorChoice,
 
-    /// Say more on stderr; twice for still more
+    /// Tell each change of a task's status on stderr
     #[arg(
         short,
         long,
@@ -136,10 +136,8 @@ pub enum Verbosity {
     Quiet,
     /// Progress and the task's output.
     Normal,
-    /// What the controller does as well.
+    /// Each change of status as well.
     Verbose,
-    /// Everything.
-    Debug,
 }
 
 impl GlobalArgs {
@@ -151,23 +149,15 @@ impl GlobalArgs {
         }
     }
 
-    /// Checks what can be checked without a store. This comes before all else, in every command: a
-    /// bucket that does not exist would otherwise look like one without tasks.
+    /// Settles what can be settled without a store.
     pub fn settle(self) -> Result<Settings, CliError> {
-        let database = Database::parse(self.db)?;
-        let num_buckets = self.num_buckets.unwrap_or(DEFAULT_NUM_BUCKETS);
-        Ownership::new(num_buckets, self.owned_buckets.clone()).map_err(|error| {
-            CliError::usage(format!("--owned-buckets: {error}"))
-                .hint("--num-buckets says how many there are")
-        })?;
         let verbosity = match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Normal,
-            (false, 1) => Verbosity::Verbose,
-            (false, 2..) => Verbosity::Debug,
+            (false, 1..) => Verbosity::Verbose,
         };
         Ok(Settings {
-            database,
+            database: Database::parse(self.db)?,
             num_buckets: self.num_buckets,
             owned_buckets: self.owned_buckets,
             owner: self.owner,
@@ -179,6 +169,15 @@ impl GlobalArgs {
 }
 
 impl Settings {
+    /// The owned buckets among this many. Every command asks before it does anything else: a bucket that
+    /// does not exist would look like one without tasks.
+    pub fn ownership(&self, num_buckets: NonZeroU32) -> Result<Ownership, CliError> {
+        Ownership::new(num_buckets, self.owned_buckets.clone()).map_err(|error| {
+            CliError::usage(format!("--owned-buckets: {error}"))
+                .hint("--num-buckets says how many a new store gets")
+        })
+    }
+
     /// The owned buckets for an option that makes no sense without them.
     pub fn require_owned_buckets(&self, option: &str) -> Result<&BucketSet, CliError> {
         self.owned_buckets.as_ref().ok_or_else(|| {

@@ -59,7 +59,7 @@ pub struct RunningArgs {
         long,
         value_name = "DURATION", allow_hyphen_values = true,
         default_value = "30s",
-        value_parser = values::positive_duration
+        value_parser = values::lease_ttl
     )]
     pub lease_ttl: Duration,
 }

@@ -1,5 +1,6 @@
 //! Command lines as people and scripts write them.
 
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use clap::CommandFactory;
@@ -88,7 +89,7 @@ fn global_options_stand_anywhere() {
     assert_eq!(verbosity("ps"), Verbosity::Normal);
     assert_eq!(verbosity("ps -q"), Verbosity::Quiet);
     assert_eq!(verbosity("ps -q -v"), Verbosity::Quiet);
-    assert_eq!(verbosity("ps -vvvv"), Verbosity::Debug);
+    assert_eq!(verbosity("ps -vvvv"), Verbosity::Verbose);
 }
 
 #[test]
@@ -100,7 +101,8 @@ fn bad_usage_names_the_option_and_the_value() {
         ("run", &["NAME"]),
         ("run x --arg y", &["--arg", "NAME=VALUE"]),
         ("run x --grace 5", &["--grace", "`5`"]),
-        ("run x --lease-ttl 0s", &["--lease-ttl", "longer than zero"]),
+        ("run x --lease-ttl 99ms", &["--lease-ttl", "at least 100ms"]),
+        ("ps --watch=0s", &["--watch", "longer than zero"]),
         ("wait", &["ID"]),
         ("wait x --timeout 5w", &["--timeout", "5w"]),
         ("stop x --wait -1s", &["--wait"]),
@@ -126,20 +128,21 @@ fn bad_usage_names_the_option_and_the_value() {
 }
 
 #[test]
-fn buckets_that_do_not_exist_are_found_before_all_else() {
-    for command in ["ps", "stats", "tasks", "completions bash", "status x"] {
-        for (options, word) in [
-            ("--owned-buckets 64", "64 buckets"),
-            ("--owned-buckets 0-64", "64 buckets"),
-            ("--num-buckets 8 --owned-buckets 8", "8 buckets"),
-        ] {
-            let error = settings(&format!("{options} {command}")).unwrap_err();
-            assert!(error.message().contains("--owned-buckets"), "{error}");
-            assert!(error.message().contains(word), "{error}");
-        }
+fn owned_buckets_exist_in_the_store_or_are_an_error() {
+    let ownership = |line: &str, num_buckets| {
+        settings(line).unwrap().ownership(NonZeroU32::new(num_buckets).unwrap())
+    };
+    for (line, num_buckets, word) in [
+        ("--owned-buckets 64 ps", 64, "64 buckets"),
+        ("--owned-buckets 0-64 status x", 64, "64 buckets"),
+        ("--owned-buckets 8 tasks", 8, "8 buckets"),
+    ] {
+        let error = ownership(line, num_buckets).unwrap_err();
+        assert!(error.message().contains("--owned-buckets"), "{error}");
+        assert!(error.message().contains(word), "{error}");
     }
-    assert!(settings("--owned-buckets 0-63 ps").is_ok());
-    assert!(settings("--num-buckets 65 --owned-buckets 64 ps").is_ok());
+    assert!(ownership("--owned-buckets 0-63 ps", 64).is_ok());
+    assert!(ownership("--owned-buckets 64 ps", 65).is_ok());
     let none = settings("ps --mine").unwrap();
     assert!(none.require_owned_buckets("--mine").unwrap_err().message().contains("--mine"));
 }

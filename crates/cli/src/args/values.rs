@@ -9,6 +9,9 @@ use clap::builder::{RangedU64ValueParser, ValueParser};
 
 use crate::duration;
 
+/// A shorter lease cannot be renewed in time.
+const SHORTEST_LEASE: Duration = Duration::from_millis(100);
+
 /// A task's id.
 pub fn task_id(text: &str) -> Result<TaskId, InvalidText> {
     TaskId::new(text)
@@ -28,6 +31,15 @@ pub fn text(text: &str) -> Result<String, InvalidText> {
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(duration) if duration.is_zero() => Err("it must be longer than zero".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+/// A lease that can be renewed in time.
+pub fn lease_ttl(text: &str) -> Result<Duration, String> {
+    match duration::parse(text) {
+        Ok(duration) if duration < SHORTEST_LEASE => Err("it must be at least 100ms".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }

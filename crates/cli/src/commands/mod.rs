@@ -3,8 +3,10 @@
 pub mod buckets;
 pub mod cancel;
 pub mod completions;
+mod control;
 pub mod doctor;
 pub mod explain;
+mod find;
 pub mod history;
 pub mod logs;
 pub mod nodes;
@@ -63,26 +65,32 @@ impl Command {
         console: &mut Console,
     ) -> Result<u8, CliError> {
         match self {
-            Self::Tasks(args) => tasks::execute(&args, settings, console),
-            Self::Completions(args) => completions::execute(args, program, console),
-            Self::Run(_)
-            | Self::Pipeline(_)
-            | Self::Ps(_)
-            | Self::Status(_)
-            | Self::History(_)
-            | Self::Logs(_)
-            | Self::Stop(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::Cancel(_)
-            | Self::Wait(_)
-            | Self::Explain(_)
-            | Self::Stats(_)
-            | Self::Buckets(_)
-            | Self::Nodes(_)
-            | Self::Doctor(_)
-            | Self::Reconcile(_)
-            | Self::Prune(_) => Err(open_store::missing(&settings.database)),
+            Self::Run(args) => run::execute(&args, settings, console),
+            Self::Pipeline(args) => pipeline::execute(&args, settings, console),
+            Self::Tasks(args) => {
+                open_store::check_buckets(settings)?;
+                tasks::execute(&args, settings, console)
+            }
+            Self::Ps(args) => ps::execute(&args, settings, console),
+            Self::Status(args) => status::execute(&args, settings, console),
+            Self::History(args) => history::execute(&args, settings, console),
+            Self::Logs(args) => logs::execute(&args, settings, console),
+            Self::Stop(args) => stop::execute(&args, settings, console),
+            Self::Pause(args) => pause::execute(&args, settings, console),
+            Self::Resume(args) => resume::execute(&args, settings, console),
+            Self::Cancel(args) => cancel::execute(&args, settings, console),
+            Self::Wait(args) => wait::execute(&args, settings, console),
+            Self::Explain(args) => explain::execute(&args, settings, console),
+            Self::Stats(stats::StatsArgs {}) => stats::execute(settings, console),
+            Self::Buckets(buckets::BucketsArgs {}) => buckets::execute(settings, console),
+            Self::Nodes(nodes::NodesArgs {}) => nodes::execute(settings, console),
+            Self::Doctor(args) => doctor::execute(args, settings, console),
+            Self::Reconcile(args) => reconcile::execute(&args, settings, console),
+            Self::Prune(args) => prune::execute(args, settings, console),
+            Self::Completions(args) => {
+                open_store::check_buckets(settings)?;
+                completions::execute(args, program, console)
+            }
         }
     }
 }

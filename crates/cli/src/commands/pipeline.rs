@@ -1,9 +1,13 @@
 //! `pipeline`: tasks that run after one another.
 
+use chongming_core::TaskId;
 use clap::Args;
 
+use crate::args::global::Settings;
 use crate::args::running::{ModuleArgs, RunningArgs};
 use crate::args::values;
+use crate::error::CliError;
+use crate::output::console::Console;
 
 /// Run a pipeline in the foreground, to its end.
 ///
@@ -23,10 +27,81 @@ pub struct PipelineArgs {
     pub args_json: Option<String>,
 
     /// The run's id, which the ids of its tasks begin with [default: a new one]
-    #[arg(long, value_name = "ID", value_parser = values::name)]
-    pub id: Option<String>,
+    #[arg(long, value_name = "ID", value_parser = values::task_id)]
+    pub id: Option<TaskId>,
 
     /// How it is run.
     #[command(flatten)]
     pub running: RunningArgs,
+}
+
+/// Runs it.
+#[cfg(feature = "pipeline")]
+pub(super) fn execute(
+    args: &PipelineArgs,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    use std::time::SystemTime;
+
+    use crate::exit_codes;
+    use crate::manifest::Manifest;
+    use crate::open_store;
+    use crate::output::escape::visible;
+    use crate::output::json;
+    use crate::supervisor::Supervisor;
+    use crate::supervisor::pipeline::{NodeArguments, definitions, parse_arguments, pipeline};
+    use crate::views::pipeline::{PipelineJson, PipelineNodeJson, counts, table};
+    use crate::views::task::TaskJson;
+
+    let opened = open_store::open_unless_missing(settings)?;
+    let manifest = Manifest::load(args.module.require()?)?;
+    let entry = manifest.pipeline(&args.name)?;
+    let given = match &args.args_json {
+        Some(json) => parse_arguments(entry, json)?,
+        None => NodeArguments::new(),
+    };
+    let run = args.id.clone().unwrap_or_else(TaskId::generate);
+    let pipeline = pipeline(&manifest, entry, given, &args.running)?;
+    pipeline.check_as(&run).map_err(|error| {
+        let error = CliError::user(error.to_string());
+        error.hint(format!("it is defined in {}", manifest.path.display()))
+    })?;
+    let definitions = definitions(&manifest, entry, &args.running)?;
+
+    let opened = opened.map_or_else(|| open_store::create(settings), Ok)?;
+    let supervisor = Supervisor::start(opened, &manifest, &args.running, settings, console)?;
+    let outcome = supervisor.run_pipeline(definitions, &pipeline, &entry.name, &run)?;
+    if settings.json {
+        let nodes = outcome.nodes.iter().map(|node| PipelineNodeJson {
+            node: &node.node,
+            depends_on: node.depends_on.iter().map(|upstream| &**upstream).collect(),
+            join: node.join.as_str(),
+            task: TaskJson::from(&node.outcome.snapshot),
+        });
+        let json = PipelineJson {
+            pipeline: &outcome.pipeline,
+            run_id: &outcome.run_id,
+            status: outcome.status.as_str(),
+            nodes: nodes.collect(),
+        };
+        json::write_value(console, &json)?;
+    } else {
+        let tasks = || outcome.nodes.iter().map(|node| &node.outcome.snapshot);
+        let names = outcome.nodes.iter().map(|node| &*node.node);
+        console.table(&table(names.zip(tasks()), SystemTime::now().into()))?;
+        let run = format!("pipeline {} ({})", outcome.pipeline, outcome.run_id);
+        console.line(&format!("{} {}: {}", visible(&run), outcome.status, counts(tasks())))?;
+    }
+    Ok(if outcome.ok() { exit_codes::DONE } else { exit_codes::NOT_SUCCEEDED })
+}
+
+/// Says that this build cannot.
+#[cfg(not(feature = "pipeline"))]
+pub(super) fn execute(args: &PipelineArgs, _: &Settings, _: &mut Console) -> Result<u8, CliError> {
+    Err(CliError::user(format!(
+        "cannot run the pipeline `{}`: this program was built without its feature `pipeline`",
+        args.name
+    ))
+    .hint("use a program that was built with it, or run its tasks one by one with `run`"))
 }

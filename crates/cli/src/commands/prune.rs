@@ -1,10 +1,22 @@
 //! `prune`: removes what ended long ago.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use chongming_core::Timestamp;
+use chongming_core::store::{Now, PruneRequest, Pruned};
 use clap::Args;
+use serde::Serialize;
 
+use crate::args::global::Settings;
 use crate::duration;
+use crate::error::CliError;
+use crate::exit_codes;
+use crate::open_store::{self, store_error};
+use crate::output::console::Console;
+use crate::output::json;
+
+/// Tasks that are deleted in one step: others get their turn in between.
+const BATCH: usize = 512;
 
 /// Delete tasks that ended long ago, with their history. Never one that has not ended.
 #[derive(Clone, Copy, Debug, Args)]
@@ -16,4 +28,45 @@ pub struct PruneArgs {
     /// Only say what would be deleted
     #[arg(long)]
     pub dry_run: bool,
+}
+
+/// The object of `prune`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct PrunedJson {
+    /// Tasks that were deleted, or would be.
+    pub(crate) tasks: usize,
+    /// Rows of dead nodes likewise.
+    pub(crate) nodes: usize,
+    /// Nothing was deleted.
+    pub(crate) dry_run: bool,
+}
+
+/// Deletes them, batch by batch until nothing is left.
+pub(super) fn execute(
+    args: PruneArgs,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let store = open_store::open(settings)?.store;
+    let before = Timestamp::from(SystemTime::now()).before(args.older_than);
+    let mut sum = Pruned::default();
+    loop {
+        // Counting deletes nothing, so a second count would find the same again.
+        let limit = if args.dry_run { usize::MAX } else { BATCH };
+        let request = PruneRequest { before, limit, dry_run: args.dry_run };
+        let pruned = store.prune(&request, Now::Store).map_err(store_error)?;
+        sum.tasks += pruned.tasks;
+        sum.nodes += pruned.nodes;
+        if args.dry_run || pruned.tasks == 0 {
+            break;
+        }
+    }
+    let Pruned { tasks, nodes } = sum;
+    if settings.json {
+        json::write_value(console, &PrunedJson { tasks, nodes, dry_run: args.dry_run })?;
+    } else {
+        let what = if args.dry_run { "would delete" } else { "deleted" };
+        console.line(&format!("{what} {tasks} tasks and {nodes} rows of dead nodes"))?;
+    }
+    Ok(exit_codes::DONE)
 }

@@ -1,8 +1,13 @@
 //! `stop`: ends tasks.
 
+use chongming_core::store::CommandKind;
 use clap::Args;
 
+use super::control;
 use crate::args::control::ControlArgs;
+use crate::args::global::Settings;
+use crate::error::CliError;
+use crate::output::console::Console;
 
 /// Stop tasks, wherever they run.
 ///
@@ -12,4 +17,13 @@ pub struct StopArgs {
     /// Which ones, and why.
     #[command(flatten)]
     pub control: ControlArgs,
+}
+
+/// Asks for it.
+pub(super) fn execute(
+    args: &StopArgs,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    control::execute(CommandKind::Stop, &args.control, settings, console)
 }

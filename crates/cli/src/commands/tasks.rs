@@ -14,7 +14,7 @@ use crate::output::console::Console;
 use crate::output::json;
 use crate::output::table::{Column, Table};
 
-/// List the tasks of a module with their parameters.
+/// List the tasks of a module with their parameters, and its pipelines.
 #[derive(Clone, Debug, Args)]
 pub struct TasksArgs {
     /// Where the tasks are defined.
@@ -24,7 +24,7 @@ pub struct TasksArgs {
 
 /// A definition as JSON.
 #[derive(Debug, Serialize)]
-struct TaskJson<'a> {
+pub(crate) struct TaskJson<'a> {
     name: &'a str,
     params: Vec<ParameterJson<'a>>,
     tags: &'a [String],
@@ -90,15 +90,36 @@ pub(super) fn execute(
     }
     console.table(&table)?;
     if !manifest.pipelines.is_empty() {
-        let mut table = Table::new([Column::key("PIPELINE"), Column::text("NODES")]);
-        for pipeline in &manifest.pipelines {
-            let nodes: Vec<&str> = pipeline.nodes.iter().map(|node| node.id.as_str()).collect();
-            table.row([pipeline.name.as_str().into(), nodes.join(" ").into()]);
-        }
         console.line("")?;
-        console.table(&table)?;
+        console.table(&pipelines(&manifest))?;
     }
     Ok(exit_codes::DONE)
+}
+
+/// A row for each node; the name of a pipeline stands in the first of its rows.
+fn pipelines(manifest: &Manifest) -> Table<5> {
+    let mut table = Table::new([
+        Column::key("PIPELINE"),
+        Column::key("NODE"),
+        Column::text("TASK"),
+        Column::text("DEPENDS_ON"),
+        Column::key("JOIN"),
+    ]);
+    for pipeline in &manifest.pipelines {
+        let names = std::iter::once(pipeline.name.as_str()).chain(std::iter::repeat(" "));
+        for (name, node) in names.zip(&pipeline.nodes) {
+            // Without upstream there is nothing to join.
+            let join = if node.depends_on.is_empty() { "" } else { node.join.as_str() };
+            table.row([
+                name.into(),
+                node.id.as_str().into(),
+                node.task.as_str().into(),
+                node.depends_on.join(" ").into(),
+                join.into(),
+            ]);
+        }
+    }
+    table
 }
 
 /// `tenant day=today`: what must be given, and what may.

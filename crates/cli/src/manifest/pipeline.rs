@@ -46,6 +46,17 @@ pub enum Join {
     AnySucceeded,
 }
 
+impl Join {
+    /// The word of manifests.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::AllSucceeded => "all_succeeded",
+            Self::AllSettled => "all_settled",
+            Self::AnySucceeded => "any_succeeded",
+        }
+    }
+}
+
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeEntry {
@@ -119,14 +130,8 @@ fn join(node: &Node<'_, '_>) -> Option<Join> {
         );
         return None;
     }
-    one_of(
-        node,
-        &[
-            ("all_succeeded", Join::AllSucceeded),
-            ("all_settled", Join::AllSettled),
-            ("any_succeeded", Join::AnySucceeded),
-        ],
-    )
+    let joins = [Join::AllSucceeded, Join::AllSettled, Join::AnySucceeded];
+    one_of(node, &joins.map(|join| (join.as_str(), join)))
 }
 
 fn one_of<T: Copy>(node: &Node<'_, '_>, choices: &[(&str, T)]) -> Option<T> {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 
 use super::color::{ColorChoice, ColorEnvironment};
+use super::escape::visible_lines;
 use super::table::Table;
 use crate::error::CliError;
 
@@ -144,6 +145,11 @@ pub fn terminal_size() -> (usize, usize) {
 /// nobody left to tell.
 pub fn print_error(error: &CliError) {
     let _ = error.write_to(&mut io::stderr().lock());
+}
+
+/// Prints something worth knowing to stderr, as harmlessly as [`print_error`] does.
+pub fn print_note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "note: {}", visible_lines(text));
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use serde::Serialize;
 
 use super::{optional_plain_number, plain_number, time};
 use crate::duration;
-use crate::output::progress::summary;
+use crate::output::escape::{visible, visible_lines};
+use crate::output::progress::{bar, summary};
 use crate::output::table::{Cell, Column, Table};
 
 /// A task as JSON; the order and the names of the keys are stable.
@@ -172,18 +173,47 @@ pub fn fields(task: &TaskSnapshot, now: Timestamp) -> Vec<(&'static str, String)
     fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-fn attempt(task: &TaskSnapshot) -> String {
+/// What `run` and `wait` say about a task in the end: one line, and what it returned or why it failed.
+pub fn summary_lines(task: &TaskSnapshot, now: Timestamp) -> Vec<String> {
+    let after = elapsed(task, now).map(|elapsed| format!(" after {elapsed}")).unwrap_or_default();
+    let mut lines = vec![format!(
+        "{} {}{after} (attempt {})",
+        visible(task.id.as_str()),
+        task.status(),
+        attempt(task)
+    )];
+    if let Some(failure) = task.failure.as_deref() {
+        let text = format!("{}: {}", failure.kind, failure.message);
+        lines.extend(visible_lines(&text).lines().map(|line| format!("  {line}")));
+    }
+    if let Some(value) = task.value.as_deref().filter(|value| **value != Value::Null) {
+        lines.push(format!("  value: {}", visible(&value.to_string())));
+    }
+    lines
+}
+
+/// One line about a task that goes on: what it does, and how far it has come.
+pub fn live_line(task: &TaskSnapshot, now: Timestamp, columns: usize) -> String {
+    let elapsed = elapsed(task, now).map(|elapsed| format!(" {elapsed}")).unwrap_or_default();
+    let head = format!("{} {}{elapsed}", visible(task.id.as_str()), task.status());
+    match task.progress.as_deref() {
+        Some(progress) => format!("{head} {}", bar(progress, columns)),
+        None => head,
+    }
+}
+
+pub(super) fn attempt(task: &TaskSnapshot) -> String {
     format!("{}/{}", task.attempt, task.max_attempts)
 }
 
 /// How long it has run since its body first did, or did run; none for what never ran.
-fn elapsed(task: &TaskSnapshot, now: Timestamp) -> Option<String> {
+pub(super) fn elapsed(task: &TaskSnapshot, now: Timestamp) -> Option<String> {
     let started = task.started_at?;
     Some(duration::short(task.ended_at.unwrap_or(now).since(started)))
 }
 
 /// The kind and the first line of the message, which may carry pages of output.
-fn headline(failure: &Failure) -> String {
+pub(super) fn headline(failure: &Failure) -> String {
     format!("{}: {}", failure.kind, failure.message.lines().next().unwrap_or_default())
 }
 
@@ -257,6 +287,33 @@ mod tests {
             ]
         );
         assert!(names(&full("t")).contains(&"failure"));
+    }
+
+    #[test]
+    fn a_summary_tells_why_it_failed_and_what_it_returned() {
+        assert_eq!(
+            summary_lines(&full("t\u{202e}"), at(60)),
+            [
+                "t\\u{202e} failed after 7.0s (attempt 2/3)",
+                "  exit_code: exited with 7",
+                "  last words"
+            ]
+        );
+        let mut task = fresh("t");
+        task.value = Some(Box::new(Value::from("a\x1b")));
+        assert_eq!(
+            summary_lines(&task, at(60)),
+            ["t pending (attempt 0/1)", "  value: \"a\\u001b\""]
+        );
+    }
+
+    #[test]
+    fn a_live_line_has_a_bar_when_there_is_progress() {
+        assert_eq!(live_line(&fresh("t"), at(3), 80), "t pending");
+        assert_eq!(
+            live_line(&full("t"), at(3), 80),
+            "t failed 7.0s [#############·······]  66% 3/4.5 rows"
+        );
     }
 
     #[test]

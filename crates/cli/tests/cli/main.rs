@@ -1,7 +1,28 @@
-//! The command line seen from outside: one file per verb, and `usage` for what all have in common.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+//! The command line seen from outside: one file per verb, and `usage` and `databases` for what all have in common.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a failed step is a failed test"
+)]
 
+mod cancel;
 mod completions;
+mod counts;
+mod databases;
+mod explain;
+mod history;
+mod logs;
+mod nodes;
+mod pause;
+mod pipeline;
+mod prune;
+mod ps;
+mod reconcile;
+mod run;
+mod status;
+mod stop;
 mod support;
 mod tasks;
 mod usage;
+mod wait;

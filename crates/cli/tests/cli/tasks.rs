@@ -26,8 +26,9 @@ fn definitions_are_listed_in_the_order_of_the_file() {
          sync  tenant day=today  io,gpu  sync {tenant} {day}\n\
          load  -                 -       load\n\
          \n\
-         PIPELINE  NODES\n\
-         nightly   s l\n"
+         PIPELINE  NODE  TASK  DEPENDS_ON  JOIN\n\
+         nightly   s     sync  -           -\n\
+         \x20         l     load  s           all_succeeded\n"
     );
 }
 

@@ -350,8 +350,9 @@ impl ControllerBuilder {
     }
 }
 
-/// The machine's name, from where Unix keeps it; `localhost` where there is none.
-fn host_name() -> Text {
+/// The machine's name as node rows have it: from where Unix keeps it; `localhost` where there is none.
+#[must_use]
+pub fn host_name() -> Text {
     let read = |path| std::fs::read_to_string(path).ok();
     let name = read("/proc/sys/kernel/hostname").or_else(|| read("/etc/hostname"));
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();

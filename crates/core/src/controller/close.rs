@@ -70,7 +70,6 @@ impl Engine {
         }
         let unfinished = self.lock().scheduler.len();
         // The rest is I/O on a store that may hang, so it is done by others, and waited for.
-        self.with(|core, _| core.journal.retry_now());
         self.end_threads();
         let (done, finished) = mpsc::channel();
         let engine = Arc::clone(self);

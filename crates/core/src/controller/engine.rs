@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
@@ -17,9 +17,10 @@ use crate::controller::journal::{Journal, PersistFailure};
 use crate::controller::node::Lease;
 use crate::controller::submit::{Submit, Work};
 use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
+use crate::failure::{Failure, FailureKind};
 use crate::id::{CommandId, IncarnationId, TaskId};
 use crate::ownership::Ownership;
-use crate::scheduler::{Action, Policy, Reply, Scheduler, TaskKey, Ticket};
+use crate::scheduler::{Action, Explanation, Policy, Reply, Scheduler, TaskKey, Ticket};
 use crate::store::{Node, TaskStore};
 use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
@@ -43,6 +44,7 @@ pub(super) struct Engine {
     core: Mutex<Core>,
     /// What carriers have reported since somebody looked.
     reports: Mutex<Vec<Reported>>,
+    following: AtomicUsize,
     writer: Condvar,
     ticker: Condvar,
     emptied: Condvar,
@@ -65,6 +67,8 @@ pub(super) struct Core {
     pub(super) is_open: bool,
     /// The threads are to end.
     pub(super) is_over: bool,
+    /// What a store that is down did not take was offered to it once more.
+    was_last_try: bool,
     pub(super) desynced: Vec<TaskId>,
     tickets: HashMap<Ticket, Asker>,
     next_ticket: u64,
@@ -142,6 +146,7 @@ impl Core {
             out: Vec::new(),
             is_open: true,
             is_over: false,
+            was_last_try: false,
             desynced: Vec::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
@@ -165,6 +170,15 @@ impl Core {
     /// The request of this ticket was refused.
     pub(super) fn void(&mut self, ticket: Ticket) {
         self.tickets.remove(&ticket);
+    }
+
+    /// What a task waits for.
+    pub(super) fn explain(&self, key: TaskKey, now: Duration) -> Option<Explanation> {
+        let explanation = self.scheduler.explain(key, now)?;
+        let Explanation::Upstream { .. } = explanation else { return Some(explanation) };
+        let upstream = self.scheduler.payload(key).map_or(&[][..], |p| &p.work.waits_for);
+        let unfinished = upstream.iter().filter(|id| self.scheduler.key(id).is_some());
+        Some(Explanation::Upstream { tasks: unfinished.cloned().collect() })
     }
 
     /// When time alone has something to do.
@@ -199,6 +213,7 @@ impl Engine {
             is_pinned: AtomicBool::new(false),
             core: Mutex::new(core),
             reports: Mutex::default(),
+            following: AtomicUsize::new(0),
             writer: Condvar::new(),
             ticker: Condvar::new(),
             emptied: Condvar::new(),
@@ -235,40 +250,44 @@ impl Engine {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn try_lock(&self) -> Option<MutexGuard<'_, Core>> {
-        match self.core.try_lock() {
-            Ok(core) => Some(core),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-
-    /// Lets something happen, and does what follows from it.
+    /// Lets something happen, after what was reported before it, and does what follows.
     pub(super) fn with<R>(self: &Arc<Self>, event: impl FnOnce(&mut Core, Moment) -> R) -> R {
         let mut core = self.lock();
-        let result = event(&mut core, self.clock.now());
+        let now = self.clock.now();
+        self.take_reports(&mut core, now);
+        let result = event(&mut core, now);
         self.follow_up(core);
         result
     }
 
-    /// A carrier reports. Whoever has the lock, or comes to it next, sees to it: a worker never waits for
-    /// the lock, and reports that come in quick succession are dealt with together.
+    /// Tells the scheduler what carriers have reported.
+    fn take_reports(&self, core: &mut Core, now: Moment) {
+        std::mem::swap(&mut *self.reports(), &mut core.reported);
+        let Core { scheduler, reported, out, .. } = core;
+        for Reported { key, attempt, report } in reported.drain(..) {
+            scheduler.report(key, attempt, report, now, out);
+        }
+    }
+
+    /// A carrier reports. A thread that follows up sees to it before it goes: so a worker does not queue
+    /// for the lock, and reports in quick succession are dealt with together.
     fn report(self: &Arc<Self>, reported: Reported) {
         self.reports().push(reported);
-        if let Some(core) = self.try_lock() {
-            self.follow_up(core);
+        if self.following.load(Ordering::SeqCst) == 0 {
+            self.follow_up(self.lock());
         }
     }
 
     /// Does what follows from events, until nothing more does.
+    ///
+    /// `following` counts the threads in here. One that leaves looks for reports after it has counted
+    /// itself out, unless another is still in: so whoever reports and then finds somebody counted in can
+    /// rely on a look that is yet to come.
     fn follow_up<'a>(self: &'a Arc<Self>, mut core: MutexGuard<'a, Core>) {
+        self.following.fetch_add(1, Ordering::SeqCst);
         for _ in 0..MAX_ROUNDS {
             let now = self.clock.now();
-            std::mem::swap(&mut *self.reports(), &mut core.reported);
-            let Core { scheduler, reported, out, .. } = &mut *core;
-            for Reported { key, attempt, report } in reported.drain(..) {
-                scheduler.report(key, attempt, report, now, out);
-            }
+            self.take_reports(&mut core, now);
             let launches = self.carry_out(&mut core, now);
             drop(core);
             if !launches.is_empty() {
@@ -281,17 +300,16 @@ impl Engine {
                 }
                 continue;
             }
-            // A report that came after the last look found the lock taken, and relies on this look.
-            if self.reports().is_empty() {
+            let is_last = self.following.fetch_sub(1, Ordering::SeqCst) == 1;
+            if !is_last || self.reports().is_empty() {
                 return;
             }
-            match self.try_lock() {
-                Some(again) => core = again,
-                None => return,
-            }
+            self.following.fetch_add(1, Ordering::SeqCst);
+            core = self.lock();
         }
         // Enough of other people's work for this thread.
         core.is_ticker_needed = true;
+        self.following.fetch_sub(1, Ordering::SeqCst);
         self.ticker.notify_one();
     }
 
@@ -339,11 +357,7 @@ impl Engine {
                 }
             }
             Action::Touch(key) => core.journal.touch(key, now.mono),
-            Action::Launch(key) => {
-                if let Some(launch) = self.launch(core, key) {
-                    core.launches.push((key, launch));
-                }
-            }
+            Action::Launch(key) => self.launch(core, key, now),
             Action::Signal(key, signal) => {
                 if let Some(payload) = core.scheduler.payload_mut(key) {
                     match &payload.carrier {
@@ -370,7 +384,24 @@ impl Engine {
         }
     }
 
-    fn launch(self: &Arc<Self>, core: &mut Core, key: TaskKey) -> Option<Launch> {
+    fn launch(self: &Arc<Self>, core: &mut Core, key: TaskKey, now: Moment) {
+        match self.prepare(core, key) {
+            Some(Ok(launch)) => core.launches.push((key, launch)),
+            Some(Err((attempt, why))) => {
+                let failure = Failure::new(FailureKind::LaunchFailed, why).permanent();
+                let report = Report::LaunchFailed(failure);
+                core.scheduler.report(key, attempt, report, now, &mut core.out);
+            }
+            None => {}
+        }
+    }
+
+    /// What is to be launched, or of which attempt there is nothing to launch, and why.
+    fn prepare(
+        self: &Arc<Self>,
+        core: &mut Core,
+        key: TaskKey,
+    ) -> Option<Result<Launch, (u32, Text)>> {
         let snapshot = core.scheduler.snapshot(key)?;
         let (task_id, attempt) = (snapshot.id.clone(), snapshot.attempt);
         let name = snapshot.name.clone();
@@ -378,16 +409,20 @@ impl Engine {
         let payload = core.scheduler.payload_mut(key)?;
         payload.carrier = None;
         payload.early.clear();
-        Some(Launch {
+        let args = match &payload.work.args {
+            Ok(args) => args.clone(),
+            Err(why) => return Some(Err((attempt, why.clone()))),
+        };
+        Some(Ok(Launch {
             task_id,
             name,
             attempt,
             target: payload.work.target.clone(),
-            args: payload.work.args.clone(),
+            args,
             upstream: Arc::clone(&payload.work.upstream),
             files,
             sink: Arc::new(Sink { engine: Arc::clone(self), key, attempt }),
-        })
+        }))
     }
 
     /// The writer's wait for work; `None` when it is to end.
@@ -399,7 +434,11 @@ impl Engine {
                 return Some(core);
             }
             if core.is_over {
-                return None;
+                if core.journal.is_empty() || std::mem::replace(&mut core.was_last_try, true) {
+                    return None;
+                }
+                core.journal.retry_now();
+                continue;
             }
             core.writer_waits = true;
             core = match core.journal.work_at() {

@@ -64,10 +64,14 @@ pub(super) struct Completion {
 
 #[derive(Default)]
 struct Fate {
-    accepted: Option<Result<(), SubmitError>>,
+    accepted: Option<Result<(), Box<SubmitError>>>,
     ended: Option<End>,
+    watchers: Vec<Watcher>,
     waiting: u32,
 }
+
+/// Told of an end. Called under locks: all that it may do is to send.
+pub(super) type Watcher = Box<dyn FnOnce() + Send>;
 
 /// How a task ended, as its holder knows.
 #[derive(Clone)]
@@ -86,7 +90,7 @@ impl Completion {
 
     pub(super) fn reject(&self, error: SubmitError) {
         self.change(|fate| {
-            fate.accepted.get_or_insert(Err(error));
+            fate.accepted.get_or_insert(Err(Box::new(error)));
         });
     }
 
@@ -94,7 +98,18 @@ impl Completion {
         self.change(|fate| {
             fate.accepted.get_or_insert(Ok(()));
             fate.ended = Some(end);
+            fate.watchers.drain(..).for_each(|watcher| watcher());
         });
+    }
+
+    /// Has this told of the end, at once if that has come.
+    pub(super) fn watch(&self, watcher: Watcher) {
+        let mut fate = self.fate();
+        if fate.ended.is_some() {
+            watcher();
+        } else {
+            fate.watchers.push(watcher);
+        }
     }
 
     pub(super) fn is_accepted(&self) -> bool {
@@ -103,7 +118,8 @@ impl Completion {
 
     /// Waits until the submission is taken in or refused.
     pub(super) fn wait_accepted(&self) -> Result<(), SubmitError> {
-        self.wait(None, |fate| fate.accepted.clone()).unwrap_or(Ok(()))
+        let accepted = self.wait(None, |fate| fate.accepted.clone());
+        accepted.unwrap_or(Ok(())).map_err(|error| *error)
     }
 
     /// Waits until the task has ended; without a time, as long as it takes.

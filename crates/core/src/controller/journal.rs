@@ -363,6 +363,11 @@ impl Journal {
         self.pending.values().filter(|p| p.in_flight.is_some() || !p.rows.is_empty()).count()
     }
 
+    /// Is nothing left to write?
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.touch_at.is_none()
+    }
+
     /// Does the store have this task, as ours?
     pub(super) fn is_stored(&self, key: TaskKey) -> bool {
         self.pending.get(&key).is_some_and(|p| matches!(p.stored, Stored::Version(_)))

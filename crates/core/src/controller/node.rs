@@ -223,7 +223,7 @@ impl Engine {
                 CommandKind::Pause => Request::Pause { limit: DEFAULT_PAUSE_LIMIT },
                 CommandKind::Resume => Request::Resume,
                 CommandKind::Explain => {
-                    let explanation = core.scheduler.explain(key, now.mono);
+                    let explanation = core.explain(key, now.mono);
                     let words = explanation.map_or_else(String::new, |e| e.to_string());
                     return Applying::Done(Receipt::new(ReceiptKind::Applied, words));
                 }

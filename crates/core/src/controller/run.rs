@@ -52,7 +52,8 @@ impl TaskRun {
     /// Its state right now, written or not.
     #[must_use]
     pub fn snapshot(&self) -> Option<TaskSnapshot> {
-        let current = self.controller.engine.lock().scheduler.snapshot(self.key).cloned();
+        let current =
+            self.controller.engine.with(|core, _| core.scheduler.snapshot(self.key).cloned());
         current.or_else(|| self.outcome().map(|outcome| outcome.snapshot.clone()))
     }
 

@@ -1,7 +1,7 @@
 //! Submissions: what a caller may say about a task, and why one may be refused (spec 8).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use crate::controller::builder::ConfigurationError;
@@ -18,6 +18,9 @@ use crate::text::{InvalidText, Text, check_text};
 use crate::timeout::Timeout;
 use crate::value::{IntoValue, InvalidValue, Value};
 
+/// Shared by all tasks without upstream.
+static NO_UPSTREAM: LazyLock<Upstream> = LazyLock::new(Upstream::default);
+
 /// What to run and how; what is left out comes from the definition.
 #[derive(Clone, Debug)]
 pub struct Submit {
@@ -33,6 +36,8 @@ pub struct Submit {
     pub(super) grace: Option<Duration>,
     pub(super) upstream: Upstream,
     pub(super) blocked: bool,
+    pub(super) waits_for: Arc<[TaskId]>,
+    pub(super) only_new: bool,
 }
 
 impl Submit {
@@ -50,8 +55,10 @@ impl Submit {
             retry: None,
             timeout: None,
             grace: None,
-            upstream: Upstream::default(),
+            upstream: Arc::clone(&NO_UPSTREAM),
             blocked: false,
+            waits_for: Arc::default(),
+            only_new: false,
         }
     }
 
@@ -118,10 +125,21 @@ impl Submit {
         self
     }
 
-    /// Starts as `blocked`, until it is released, skipped or ended.
+    /// Starts as `blocked`, until it is [released](crate::TaskRun::release),
+    /// [skipped](crate::TaskRun::skip) or ended. These are the tasks that it waits for, for
+    /// [`Controller::explain`](crate::Controller::explain); they may be submitted later. Never takes a
+    /// stored task over: what that one waited for is not known any more.
     #[must_use]
-    pub fn blocked(mut self) -> Self {
+    pub fn blocked(mut self, waits_for: impl IntoIterator<Item = TaskId>) -> Self {
         self.blocked = true;
+        self.waits_for = waits_for.into_iter().collect();
+        self.only_new()
+    }
+
+    /// Never takes a stored task over: an id that exists is an error in any case.
+    #[must_use]
+    pub fn only_new(mut self) -> Self {
+        self.only_new = true;
         self
     }
 
@@ -168,8 +186,11 @@ impl Submit {
 /// What the controller keeps with each task.
 pub(super) struct Work {
     pub(super) target: Target,
-    pub(super) args: Value,
+    /// Or why there are none.
+    pub(super) args: Result<Value, Text>,
     pub(super) upstream: Upstream,
+    /// The tasks upstream of a blocked one.
+    pub(super) waits_for: Arc<[TaskId]>,
 }
 
 /// Why a submission was not taken in.
@@ -223,6 +244,8 @@ pub enum NotAdoptable {
     OtherBucket(Option<u32>),
     /// Somebody else was faster.
     Raced,
+    /// The submission is for a new task only.
+    OnlyNew,
 }
 
 impl fmt::Display for NotAdoptable {
@@ -238,6 +261,7 @@ impl fmt::Display for NotAdoptable {
             Self::OtherBucket(Some(bucket)) => write!(f, "it is in bucket {bucket}"),
             Self::OtherBucket(None) => f.write_str("it has no bucket"),
             Self::Raced => f.write_str("somebody else took it over at the same time"),
+            Self::OnlyNew => f.write_str("only a new task was asked for"),
         }
     }
 }

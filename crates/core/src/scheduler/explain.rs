@@ -45,7 +45,10 @@ pub enum Explanation {
         due_in: Duration,
     },
     /// Its upstream has not ended.
-    Upstream,
+    Upstream {
+        /// The tasks, where they are known.
+        tasks: Vec<TaskId>,
+    },
     /// Its `starting` is not written yet.
     Write,
     /// It waits for nothing.
@@ -76,14 +79,23 @@ impl fmt::Display for Explanation {
                 held(f, occupants)
             }
             Self::Retry { due_in } => write!(f, "waits for its next attempt, due in {due_in:?}"),
-            Self::Upstream => f.write_str("waits for its upstream"),
+            Self::Upstream { tasks } => {
+                f.write_str("waits for its upstream")?;
+                tasks.iter().take(MAX_OCCUPANTS).enumerate().try_for_each(|(i, id)| {
+                    write!(f, "{}{id}", if i == 0 { ": " } else { ", " })
+                })?;
+                match tasks.len().saturating_sub(MAX_OCCUPANTS) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
+            }
             Self::Write => f.write_str("waits until its start is written to the store"),
             Self::Nothing(status) => write!(f, "waits for nothing: it is {status}"),
         }
     }
 }
 
-/// At most this many occupants are named.
+/// At most this many tasks are named.
 const MAX_OCCUPANTS: usize = 20;
 
 impl<P> Scheduler<P> {
@@ -94,7 +106,7 @@ impl<P> Scheduler<P> {
         let status = task.snapshot.status();
         Some(match &task.phase {
             Phase::Idle if matches!(status, Status::Pending | Status::Blocked) => {
-                Explanation::Upstream
+                Explanation::Upstream { tasks: Vec::new() }
             }
             Phase::Idle => Explanation::Nothing(status),
             Phase::RetryWait { due } => Explanation::Retry { due_in: due.saturating_sub(now) },

@@ -1,6 +1,6 @@
 //! The guardian's own process: waits for the supervisor's end, then kills what it left behind.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
@@ -33,7 +33,7 @@ pub(super) fn run(token: &str) -> ! {
     if !has_socket() {
         eprintln!(
             "{} is set, but this process was not started as a guardian; unset it",
-            crate::environment::GUARDIAN
+            crate::error::GUARDIAN
         );
         std::process::exit(1);
     }
@@ -44,6 +44,7 @@ pub(super) fn run(token: &str) -> ! {
     // A supervisor that is gone already has all the more left something behind.
     let _ = wire::send_hello(stdin.as_fd());
     let mut groups: HashMap<RawPid, OwnedFd> = HashMap::new();
+    let mut launching: HashSet<u64> = HashSet::new();
     let mut flags = RecvFlags::empty();
     loop {
         match wire::receive(stdin.as_fd(), flags) {
@@ -52,6 +53,12 @@ pub(super) fn run(token: &str) -> ! {
             }
             Ok(Received::Message(Message::Ended(leader), _)) => {
                 groups.remove(&leader.as_raw_nonzero().get());
+            }
+            Ok(Received::Message(Message::Launching(pipe), _)) => {
+                launching.insert(pipe);
+            }
+            Ok(Received::Message(Message::Launched(pipe), _)) => {
+                launching.remove(&pipe);
             }
             Ok(Received::Message(Message::Dismissed, _)) => std::process::exit(0),
             Ok(Received::Message(Message::Started(_), None) | Received::Noise)
@@ -68,7 +75,7 @@ pub(super) fn run(token: &str) -> ! {
     for (leader, pidfd) in groups {
         kill_group(leader, &pidfd);
     }
-    kill_marked(token);
+    kill_marked(token, &launching);
     std::process::exit(0);
 }
 
@@ -86,15 +93,17 @@ fn kill_group(leader: RawPid, pidfd: &OwnedFd) {
     }
 }
 
-/// Kills everything that carries the mark, until two looks in a row find nothing.
-fn kill_marked(token: &str) {
+/// Kills everything that carries the mark, or holds the pipe of a launch that was under way, until two
+/// looks in a row find nothing. A child may shed the mark at once (as `env -i` does), before its launcher
+/// could tell of it; the pipe it keeps.
+fn kill_marked(token: &str, launching: &HashSet<u64>) {
     let own = Stat::of(getpid().as_raw_nonzero().get()).map_or(0, |stat| stat.start_time);
     let start = Instant::now();
     let mut clean = 0;
     while clean < 2 {
         let mut quiet = true;
         for pid in all_pids() {
-            match look(pid, token, own) {
+            match look(pid, token, launching, own) {
                 Look::Ours(pidfd) => {
                     quiet = false;
                     let _ = pidfd_send_signal(&pidfd, Signal::KILL);
@@ -118,7 +127,7 @@ enum Look {
     Undecided,
 }
 
-fn look(pid: RawPid, token: &str, own_start: u64) -> Look {
+fn look(pid: RawPid, token: &str, launching: &HashSet<u64>, own_start: u64) -> Look {
     // The descriptor comes first: what is read afterwards belongs to the same process if that still lives
     // when it is signalled.
     let Some(id) = Pid::from_raw(pid).filter(|id| *id != getpid()) else { return Look::Other };
@@ -126,6 +135,9 @@ fn look(pid: RawPid, token: &str, own_start: u64) -> Look {
     let Some(stat) = Stat::of(pid) else { return Look::Other };
     if stat.is_zombie() || stat.is_kernel_thread() {
         return Look::Other;
+    }
+    if !launching.is_empty() && holds_one_of(pid, launching) {
+        return Look::Ours(pidfd);
     }
     match environment_of(pid) {
         Some(environment) if environment.is_empty() && stat.start_time >= own_start => {
@@ -136,10 +148,34 @@ fn look(pid: RawPid, token: &str, own_start: u64) -> Look {
     }
 }
 
+/// Does the process hold a pipe with one of these inodes?
+fn holds_one_of(pid: RawPid, pipes: &HashSet<u64>) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+        let inode = target.to_str().and_then(|t| t.strip_prefix("pipe:[")?.strip_suffix(']'));
+        inode.and_then(|inode| inode.parse().ok()).is_some_and(|inode| pipes.contains(&inode))
+    })
+}
+
 fn environment_of(pid: RawPid) -> Option<Vec<u8>> {
     use std::io::Read;
     let file = fs::File::open(format!("/proc/{pid}/environ")).ok()?;
     let mut environment = Vec::new();
     file.take(MAX_ENVIRONMENT).read_to_end(&mut environment).ok()?;
     Some(environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holder_of_a_pipe_is_recognised() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let inode = rustix::fs::fstat(&writer).unwrap().st_ino;
+        let own = getpid().as_raw_nonzero().get();
+        assert!(holds_one_of(own, &HashSet::from([1, inode])));
+        drop((reader, writer));
+        assert!(!holds_one_of(own, &HashSet::from([inode])));
+    }
 }

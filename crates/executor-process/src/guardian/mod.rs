@@ -19,6 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -28,7 +29,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
 use rustix::time::Timespec;
 
-use crate::environment::GUARDIAN;
+use crate::error::GUARDIAN;
 use crate::group::Group;
 use crate::sys::{Place, Spawn, spawn};
 use wire::Message;
@@ -87,7 +88,7 @@ pub(crate) struct GuardianSpec {
 /// The supervisor's end of a running guardian.
 #[derive(Debug)]
 pub(crate) struct Guardian {
-    socket: OwnedFd,
+    socket: Arc<OwnedFd>,
     pidfd: OwnedFd,
 }
 
@@ -115,7 +116,7 @@ impl Guardian {
             place: Place::OwnSessionSignalsBlocked,
         })?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self { socket, pidfd })
+        Ok(Self { socket: Arc::new(socket), pidfd })
     }
 
     /// Waits until it says that it guards.
@@ -126,7 +127,7 @@ impl Guardian {
             if left.is_zero() {
                 return Err(GuardianError::NoHandshake);
             }
-            let mut fds = [PollFd::new(&self.socket, PollFlags::IN)];
+            let mut fds = [PollFd::new(&*self.socket, PollFlags::IN)];
             match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
                 Ok(_) if wire::receive_hello(self.socket.as_fd()) => return Ok(()),
@@ -141,9 +142,9 @@ impl Guardian {
         self.pidfd.as_fd()
     }
 
-    /// Tells it of a group. A failure is no harm: the mark remains.
+    /// Tells it of a group.
     pub(crate) fn register(&self, group: &Group) {
-        let _ = wire::send(self.socket.as_fd(), Message::Started(group.leader()), &[group.pidfd()]);
+        register(&self.socket, group);
     }
 
     /// Tells it that a group is empty.
@@ -173,6 +174,62 @@ impl Guardian {
         while let Err(Errno::INTR) =
             waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
         {}
+    }
+}
+
+/// A failure is no harm: the mark remains.
+fn register(socket: &OwnedFd, group: &Group) {
+    let _ = wire::send(socket.as_fd(), Message::Started(group.leader()), &[group.pidfd()]);
+}
+
+/// How the launchers reach the guardian of the moment.
+///
+/// A launch is announced by the pipe that its child will hold, and its group is told of by the thread that
+/// started it: so whatever the child does with its environment, and whenever the supervisor dies, the
+/// guardian knows what to look for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Line(Arc<Mutex<Option<Arc<OwnedFd>>>>);
+
+impl Line {
+    /// Leads to this guardian from now on, or to none.
+    pub(crate) fn lead_to(&self, guardian: Option<&Guardian>) {
+        *self.end() = guardian.map(|guardian| Arc::clone(&guardian.socket));
+    }
+
+    /// Announces a launch; `pipe` is what the child will hold. It is over when the answer is dropped.
+    pub(crate) fn announce(&self, pipe: &OwnedFd) -> Announced<'_> {
+        let inode = rustix::fs::fstat(pipe).map_or(0, |stat| stat.st_ino);
+        self.send(Message::Launching(inode));
+        Announced { line: self, inode }
+    }
+
+    /// Tells the guardian of a group.
+    pub(crate) fn register(&self, group: &Group) {
+        if let Some(socket) = &*self.end() {
+            register(socket, group);
+        }
+    }
+
+    fn send(&self, message: Message) {
+        if let Some(socket) = &*self.end() {
+            let _ = wire::send(socket.as_fd(), message, &[]);
+        }
+    }
+
+    fn end(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A launch that the guardian knows to be under way.
+pub(crate) struct Announced<'a> {
+    line: &'a Line,
+    inode: u64,
+}
+
+impl Drop for Announced<'_> {
+    fn drop(&mut self) {
+        self.line.send(Message::Launched(self.inode));
     }
 }
 

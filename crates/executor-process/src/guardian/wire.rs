@@ -17,6 +17,10 @@ const HELLO: &[u8] = b"guarding";
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
+    /// A child is about to be started that will hold the pipe with this inode.
+    Launching(u64),
+    /// That launch has failed, or its group was told of.
+    Launched(u64),
     /// A group was started; its leader's pidfd comes along.
     Started(Pid),
     /// That group is empty.
@@ -25,23 +29,32 @@ pub(crate) enum Message {
     Dismissed,
 }
 
+/// Kind and number.
+const PACKET: usize = 9;
+
 impl Message {
-    fn encode(self) -> [u8; 5] {
-        let (kind, pid) = match self {
-            Self::Started(pid) => (b'S', pid.as_raw_nonzero().get()),
-            Self::Ended(pid) => (b'E', pid.as_raw_nonzero().get()),
+    fn encode(self) -> [u8; PACKET] {
+        let number = |pid: Pid| u64::from(pid.as_raw_nonzero().get().unsigned_abs());
+        let (kind, number) = match self {
+            Self::Launching(inode) => (b'L', inode),
+            Self::Launched(inode) => (b'T', inode),
+            Self::Started(pid) => (b'S', number(pid)),
+            Self::Ended(pid) => (b'E', number(pid)),
             Self::Dismissed => (b'D', 0),
         };
-        let [a, b, c, d] = pid.to_le_bytes();
-        [kind, a, b, c, d]
+        let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
+        [kind, a, b, c, d, e, f, g, h]
     }
 
     fn decode(packet: &[u8]) -> Option<Self> {
-        let [kind, a, b, c, d] = *packet else { return None };
-        let pid = Pid::from_raw(i32::from_le_bytes([a, b, c, d]));
+        let [kind, a, b, c, d, e, f, g, h] = *packet else { return None };
+        let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let pid = || i32::try_from(number).ok().and_then(Pid::from_raw);
         match kind {
-            b'S' => pid.map(Self::Started),
-            b'E' => pid.map(Self::Ended),
+            b'L' => Some(Self::Launching(number)),
+            b'T' => Some(Self::Launched(number)),
+            b'S' => pid().map(Self::Started),
+            b'E' => pid().map(Self::Ended),
             b'D' => Some(Self::Dismissed),
             _ => None,
         }
@@ -74,7 +87,7 @@ pub(crate) enum Received {
 pub(crate) fn receive(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Received> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut packet = [0; 5];
+    let mut packet = [0; PACKET];
     let got = recvmsg(
         socket,
         &mut [IoSliceMut::new(&mut packet)],
@@ -122,12 +135,17 @@ mod tests {
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
                 .unwrap();
         let pid = getpid();
+        send(a.as_fd(), Message::Launching(u64::MAX), &[]).unwrap();
         send(a.as_fd(), Message::Started(pid), &[a.as_fd()]).unwrap();
+        send(a.as_fd(), Message::Launched(u64::MAX), &[]).unwrap();
         send(a.as_fd(), Message::Ended(pid), &[]).unwrap();
         send_plain(&a, b"noise", SendFlags::empty()).unwrap();
         send(a.as_fd(), Message::Dismissed, &[]).unwrap();
         let next = || receive(b.as_fd(), RecvFlags::empty()).unwrap();
+        let is = |message| matches!(next(), Received::Message(m, None) if m == message);
+        assert!(is(Message::Launching(u64::MAX)));
         assert!(matches!(next(), Received::Message(Message::Started(p), Some(_)) if p == pid));
+        assert!(is(Message::Launched(u64::MAX)));
         assert!(matches!(next(), Received::Message(Message::Ended(p), None) if p == pid));
         assert!(matches!(next(), Received::Noise));
         assert!(matches!(next(), Received::Message(Message::Dismissed, None)));

@@ -5,4 +5,4 @@ mod pidfd;
 mod spawn;
 
 pub(crate) use pidfd::{can_signal_group, signal_group};
-pub(crate) use spawn::{Place, Spawn, make_children_waitable, spawn};
+pub(crate) use spawn::{Place, Spawn, block_sigpipe, make_children_waitable, spawn};

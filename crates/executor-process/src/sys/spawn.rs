@@ -95,6 +95,17 @@ pub(crate) fn make_children_waitable() {
     }
 }
 
+/// Writing to a pipe that nobody reads is an error for this thread, and never the end of the program,
+/// whatever the program has done with SIGPIPE.
+pub(crate) fn block_sigpipe() {
+    let mut set = signal_set(libc::sigemptyset);
+    // SAFETY: the set is initialised and valid for both calls.
+    unsafe {
+        libc::sigaddset(&raw mut set, libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
 fn pointers(strings: &[&CStr]) -> Vec<*mut libc::c_char> {
     strings.iter().map(|s| s.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
 }

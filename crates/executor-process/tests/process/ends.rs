@@ -2,7 +2,7 @@
 
 use chongming_core::{FailureKind, Report};
 
-use crate::support::Rig;
+use crate::support::{Rig, TEST_PROGRAM};
 
 #[test]
 fn exit_0_succeeds_with_null() {
@@ -57,12 +57,12 @@ fn a_command_sees_its_task_and_nothing_of_ours() {
     assert!(output.starts_with("task/job/1/full\n"), "{output}");
     assert!(output.contains(&format!("{}\n", rig.dir.path().join("task/1").display())));
     assert!(output.contains("no input\n"));
-    // The glob needs one descriptor itself; what this test inherited without close-on-exec is not ours.
+    // 3 and 4 are the task protocol, the glob needs one more; what this test inherited without close-on-exec is not ours.
     let inherited = inheritable();
     let ours = output
         .lines()
         .filter_map(|line| line.strip_prefix("fd ")?.parse::<i32>().ok())
-        .find(|number| *number > 3 && !inherited.contains(number));
+        .find(|number| *number > 5 && !inherited.contains(number));
     assert_eq!(ours, None, "{output}");
     let group = output.lines().find_map(|line| line.strip_prefix("group ")).unwrap();
     let numbers: Vec<&str> = group.split_whitespace().collect();
@@ -82,4 +82,21 @@ fn inheritable() -> Vec<i32> {
         })
         .map(|entry| entry.file_name().to_str().unwrap().parse().unwrap())
         .collect()
+}
+
+#[test]
+fn exit_codes_are_seen_although_a_parent_ignored_sigchld() {
+    use std::io::{BufRead, BufReader};
+    let script = format!("trap '' CHLD; exec {TEST_PROGRAM} supervise 1 /bin/sh -c 'exit 7'");
+    let mut supervisor = std::process::Command::new("perl")
+        .args(["-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV", "/bin/sh", "-c", &script])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(supervisor.stdout.take().unwrap()).lines();
+    let end = lines.find(|line| line.as_ref().is_ok_and(|line| line.starts_with("Ended")));
+    let end = end.unwrap().unwrap();
+    assert!(end.contains("exited with code 7"), "{end}");
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
 }

@@ -1,4 +1,5 @@
 //! The executor with real processes.
+#![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
 #[path = "../support/mod.rs"]
@@ -10,4 +11,5 @@ mod launching;
 mod left_overs;
 mod output;
 mod pausing;
+mod protocol;
 mod stopping;

@@ -132,7 +132,7 @@ pub fn launch(
     Attempt { carrier, reports }
 }
 
-struct Sink(Arc<Watched<Vec<Report>>>);
+pub struct Sink(pub Arc<Watched<Vec<Report>>>);
 
 impl AttemptSink for Sink {
     fn report(&self, report: Report) {

@@ -1,0 +1,209 @@
+//! Running tasks in the foreground: a controller for this process, its signals, and what it shows.
+
+pub(crate) mod definition;
+mod foreground;
+#[cfg(feature = "pipeline")]
+pub(crate) mod pipeline;
+mod screen;
+mod signals;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chongming_core::store::{Now, TaskStore};
+use chongming_core::{
+    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, doctor,
+};
+use chongming_executor_process::ProcessExecutor;
+
+use crate::args::global::{Settings, Verbosity};
+use crate::args::running::RunningArgs;
+use crate::error::CliError;
+use crate::manifest::Manifest;
+use crate::open_store::{self, Opened, store_error};
+use crate::output::console::{Console, print_note};
+use definition::DEFAULT_GRACE;
+use foreground::Foreground;
+use screen::Screen;
+use signals::Caught;
+use work::Work;
+
+/// Time for the last writes of a controller whose tasks have ended.
+const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+/// So many faults of the store are told one by one.
+const FAULTS_TOLD: usize = 5;
+
+/// A controller in the foreground.
+pub(crate) struct Supervisor {
+    controller: Controller,
+    store: Arc<dyn TaskStore>,
+    screen: Option<Screen>,
+    verbosity: Verbosity,
+    /// Lines on the terminal tell how far the work has come.
+    is_live: bool,
+    color: bool,
+    signals: Caught,
+    grace: Option<Duration>,
+}
+
+impl Supervisor {
+    /// Sets the controller up. From here on signals are caught.
+    pub(crate) fn start(
+        opened: Opened,
+        manifest: &Manifest,
+        running: &RunningArgs,
+        settings: &Settings,
+        console: &Console,
+    ) -> Result<Self, CliError> {
+        let Opened { store, ownership } = opened;
+        let signals = Caught::new()?;
+        let is_quiet = settings.verbosity == Verbosity::Quiet;
+        let screen = if is_quiet { None } else { Some(Screen::on_stderr()?) };
+        let mut executor = ProcessExecutor::builder();
+        if let Some(screen) = &screen {
+            executor = executor.echo(screen.echo());
+        }
+        let executor = executor.build().map_err(|error| CliError::user(error.to_string()))?;
+        let artifacts = match (&running.artifacts, &manifest.artifacts) {
+            (Some(folder), _) => open_store::absolute(folder)?,
+            (None, Some(folder)) => open_store::absolute(&manifest.folder().join(folder))?,
+            (None, None) => open_store::default_artifacts(&settings.database)?,
+        };
+        let mut builder = Controller::builder()
+            .store(Arc::clone(&store))
+            .executor(Arc::new(executor))
+            .num_buckets(ownership.num_buckets())
+            .artifacts(artifacts)
+            .grace(running.grace.unwrap_or(DEFAULT_GRACE))
+            .lease_ttl(running.lease_ttl);
+        if let Some(owner) = &settings.owner {
+            builder = builder.owner(owner.as_str());
+        }
+        if let Some(owned) = ownership.declared() {
+            builder = builder.owned_buckets(owned.clone());
+        }
+        if let Some(slots) = manifest.max_parallel {
+            builder = builder.max_parallel(slots.get() as usize);
+        }
+        if let Some(slots) = manifest.max_parallel_per_bucket {
+            builder = builder.max_parallel_per_bucket(slots.get() as usize);
+        }
+        for (name, permits) in &manifest.resources {
+            builder = builder.resource(name.as_str(), permits.get() as usize);
+        }
+        let controller = builder.build().map_err(|error| CliError::user(error.to_string()))?;
+        Ok(Self {
+            controller,
+            store,
+            is_live: screen.is_some() && console.err_is_terminal(),
+            color: console.err_color(),
+            screen,
+            verbosity: settings.verbosity,
+            signals,
+            grace: running.grace,
+        })
+    }
+
+    /// Runs one task to its end.
+    pub(crate) fn run(
+        self,
+        definition: TaskDefinition,
+        submit: Submit,
+    ) -> Result<Arc<Outcome>, CliError> {
+        let grace = self.grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
+        self.register(definition)?;
+        let run = self.controller.submit(submit).map_err(|error| {
+            self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
+            CliError::refused(error.to_string())
+        })?;
+        self.attend(&run, grace)
+    }
+
+    /// Runs a pipeline to its end.
+    #[cfg(feature = "pipeline")]
+    pub(crate) fn run_pipeline(
+        self,
+        definitions: Vec<TaskDefinition>,
+        pipeline: &chongming_pipeline::Pipeline,
+        name: &str,
+        run: &TaskId,
+    ) -> Result<Arc<chongming_pipeline::PipelineOutcome>, CliError> {
+        let graces = definitions.iter().filter_map(|definition| definition.defaults().grace);
+        let grace = self.grace.or(graces.max()).unwrap_or(DEFAULT_GRACE).max(DEFAULT_GRACE);
+        definitions.into_iter().try_for_each(|definition| self.register(definition))?;
+        let run = pipeline.start_as(&self.controller, run).map_err(|error| {
+            self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
+            CliError::refused(error.to_string())
+        })?;
+        self.attend(&pipeline::NamedRun { pipeline: name.to_owned(), run }, grace)
+    }
+
+    fn register(&self, definition: TaskDefinition) -> Result<(), CliError> {
+        let registered = self.controller.register(definition);
+        registered.map_err(|error| CliError::internal(error.to_string()))
+    }
+
+    /// Waits for the end of what was submitted; a stop of it may take this long.
+    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<Arc<W::Outcome>, CliError> {
+        let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
+        if verbosity > Verbosity::Quiet {
+            warn_of_overlaps(&controller, &*store)?;
+        }
+        let foreground = Foreground {
+            controller: &controller,
+            work,
+            screen: screen.as_ref(),
+            verbosity,
+            is_live,
+            color,
+            grace,
+        };
+        let ended = foreground.attend(signals);
+        controller.close(CloseMode::Wait, CLOSE_LIMIT, false);
+        if let Some(screen) = screen {
+            screen.finish();
+        }
+        tell_faults(&controller, &work.tasks());
+        if let Err(error) = store.close() {
+            print_note(&error.to_string());
+        }
+        ended
+    }
+}
+
+/// What the store could not keep, and what it says against us: never kept to ourselves (spec 10).
+fn tell_faults(controller: &Controller, tasks: &[&TaskRun]) {
+    let faults = controller.persist_failures();
+    for fault in faults.iter().take(FAULTS_TOLD) {
+        let task = fault.task_id.as_ref().map(|id| format!(" of `{id}`")).unwrap_or_default();
+        let lost = if fault.dropped { ", and is lost" } else { "" };
+        print_note(&format!("a write{task} failed at {}{lost}: {}", fault.at, fault.error));
+    }
+    if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
+        print_note(&format!("and {more} more writes failed"));
+    }
+    let ours = |id: &TaskId| tasks.iter().any(|task| task.id() == id);
+    for id in controller.desynced_tasks().into_iter().filter(ours) {
+        print_note(&format!("`{id}` was taken over by another process meanwhile"));
+    }
+}
+
+/// A node that starts into an overlap says so at once (spec 12).
+fn warn_of_overlaps(controller: &Controller, store: &dyn TaskStore) -> Result<(), CliError> {
+    let nodes = store.nodes(Now::Store).map_err(store_error)?;
+    let own = nodes.iter().find(|row| row.node.incarnation == *controller.incarnation());
+    let Some(own) = own.map(|row| &row.node.owner) else { return Ok(()) };
+    for alert in doctor(&nodes, &[], &[], None) {
+        let concerns_us = match &alert {
+            Alert::BucketOverlap { owners, .. } => owners.contains(own),
+            Alert::OwnerTwice { owner, .. } => owner == own,
+            Alert::NumBucketsMismatch { .. } => true,
+            Alert::BucketUnowned { .. } | Alert::OrphanTask { .. } => false,
+        };
+        if concerns_us {
+            print_note(&alert.to_string());
+        }
+    }
+    Ok(())
+}

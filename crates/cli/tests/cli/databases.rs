@@ -1,0 +1,65 @@
+//! What every command does with a database that is missing, empty, foreign or out of reach.
+
+use crate::support::Sandbox;
+
+const READERS: [&[&str]; 17] = [
+    &["ps"],
+    &["status", "x"],
+    &["history", "x"],
+    &["logs", "x"],
+    &["stop", "x"],
+    &["pause", "x"],
+    &["resume", "x"],
+    &["cancel", "x"],
+    &["wait", "x"],
+    &["explain", "x"],
+    &["stats"],
+    &["buckets"],
+    &["nodes"],
+    &["doctor"],
+    &["reconcile"],
+    &["prune", "--older-than", "30d"],
+    &["ps", "--watch"],
+];
+
+#[test]
+fn readers_make_no_database_and_name_the_path() {
+    let sandbox = Sandbox::new();
+    for args in READERS {
+        let outcome = sandbox.run(args).expect(1);
+        assert!(
+            outcome.err.contains("tasks.db") && outcome.out.is_empty(),
+            "{args:?}: {outcome:?}"
+        );
+        assert!(!sandbox.path("tasks.db").exists(), "{args:?}");
+    }
+    sandbox.write("tasks.db", "");
+    sandbox.write("other.db", "no database at all, but long enough to be looked at by somebody");
+    for args in READERS {
+        assert!(sandbox.run(args).expect(1).err.contains("tasks.db"), "{args:?}");
+        let outcome = sandbox.run(&[&["--db", "other.db"], args].concat()).expect(1);
+        assert!(outcome.err.contains("other.db"), "{args:?}: {outcome:?}");
+    }
+    assert_eq!(std::fs::read(sandbox.path("tasks.db")).unwrap(), b"");
+}
+
+#[test]
+fn a_server_needs_a_program_that_knows_servers() {
+    let sandbox = Sandbox::new();
+    let outcome = sandbox.run(&["--db", "postgresql://me:s3cret@127.0.0.1:1/none", "ps"]).expect(1);
+    assert!(outcome.err.contains("`postgres`") && !outcome.err.contains("s3cret"), "{outcome:?}");
+}
+
+#[test]
+fn buckets_are_held_against_the_stores_own_number_in_every_command() {
+    let sandbox = Sandbox::with_tasks();
+    sandbox.run_task("x", &["say", "--arg", "x=1", "--num-buckets", "8"]).expect(0);
+    let without_store: [&[&str]; 2] = [&["tasks", "--tasks", "m.toml"], &["completions", "bash"]];
+    for args in READERS.iter().take(16).copied().chain(without_store) {
+        let outcome = sandbox.run(&[&["--owned-buckets", "8"], args].concat()).expect(1);
+        assert!(outcome.err.contains("has 8 buckets"), "{args:?}: {outcome:?}");
+        let outcome = sandbox.run(&[&["--num-buckets", "16"], args].concat()).expect(1);
+        assert!(outcome.err.contains("16") && outcome.err.contains('8'), "{args:?}: {outcome:?}");
+    }
+    sandbox.run(&["--owned-buckets", "7", "--num-buckets", "8", "ps"]).expect(0);
+}

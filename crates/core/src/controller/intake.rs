@@ -1,0 +1,217 @@
+//! Taking tasks in (spec 8): what is checked before, how many go together, and when a submission takes an
+//! existing task over.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+
+use crate::controller::Controller;
+use crate::controller::builder::check_num_buckets;
+use crate::controller::engine::{Core, Payload};
+use crate::controller::handle::Completion;
+use crate::controller::run::TaskRun;
+use crate::controller::submit::{NotAdoptable, Submit, SubmitError, Work, adoptable};
+use crate::id::TaskId;
+use crate::scheduler::{Entrance, Submission};
+use crate::snapshot::TaskSnapshot;
+use crate::store::{FACT_NUM_BUCKETS, Now, Receipt, ReceiptKind, StoreError};
+use crate::task::TaskDefinition;
+use crate::time::Moment;
+use crate::value::Value;
+
+/// How many submissions are handed over under one lock: others want it too.
+const SUBMIT_CHUNK: usize = 64;
+
+/// What the checks of a submission found out.
+pub(super) struct Inspected {
+    definition: Arc<TaskDefinition>,
+    args: Value,
+    bucket: Option<u32>,
+}
+
+/// A submission that passed every check that needs no lock.
+struct Checked {
+    submission: Submission<Payload>,
+    completion: Arc<Completion>,
+    submit: Submit,
+}
+
+impl Controller {
+    /// Takes a task in. On return it is in the store (or recorded as not written).
+    ///
+    /// An id that exists is an error, unless that task's holder is gone and nothing of it was running:
+    /// then the submission takes it over.
+    ///
+    /// # Errors
+    /// [`SubmitError`] says what does not fit; nothing was taken in.
+    pub fn submit(&self, submit: Submit) -> Result<TaskRun, SubmitError> {
+        let mut results = self.submit_many([submit]);
+        results.pop().unwrap_or(Err(SubmitError::Closed))
+    }
+
+    /// Takes many tasks in, each by itself; one result for each, in order.
+    pub fn submit_many(
+        &self,
+        submits: impl IntoIterator<Item = Submit>,
+    ) -> Vec<Result<TaskRun, SubmitError>> {
+        self.engine.become_node();
+        let checked: Vec<_> = submits.into_iter().map(|submit| self.check(submit)).collect();
+        let mut checked = checked.into_iter();
+        let mut taken = Vec::with_capacity(checked.len());
+        while checked.len() > 0 {
+            self.engine.with(|core, now| {
+                let chunk = checked.by_ref().take(SUBMIT_CHUNK);
+                taken.extend(chunk.map(|checked| self.take(core, checked?, now)));
+            });
+        }
+        let finish = |taken: Result<(TaskRun, Submit), SubmitError>| {
+            let (run, submit) = taken?;
+            match run.completion.wait_accepted() {
+                Ok(()) => Ok(run),
+                Err(SubmitError::Exists { id, .. }) if submit.only_new => {
+                    Err(SubmitError::Exists { id, why: NotAdoptable::OnlyNew })
+                }
+                Err(SubmitError::Exists { .. }) => self.adopt(submit, run.id),
+                Err(error) => Err(error),
+            }
+        };
+        // They are written in order, so the last one is waited for first: one wake instead of many.
+        if let Some(Ok((last, _))) = taken.last() {
+            let _ = last.completion.wait_accepted();
+        }
+        taken.into_iter().map(finish).collect()
+    }
+
+    /// Hands a checked submission to the scheduler.
+    fn take(
+        &self,
+        core: &mut Core,
+        checked: Checked,
+        now: Moment,
+    ) -> Result<(TaskRun, Submit), SubmitError> {
+        let Checked { submission, completion, submit } = checked;
+        if !core.is_open {
+            return Err(SubmitError::Closed);
+        }
+        let id = submission.snapshot.id.clone();
+        match core.scheduler.submit(submission, now, &mut core.out) {
+            Ok(key) => {
+                core.journal.open(key, id.clone(), None);
+                Ok((TaskRun { controller: self.clone(), key, id, completion }, submit))
+            }
+            Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
+        }
+    }
+
+    /// Everything about a submission that can be checked without changing anything.
+    pub(super) fn inspect(&self, submit: &Submit) -> Result<Inspected, SubmitError> {
+        let engine = &*self.engine;
+        let definition = {
+            let registry = engine.registry.read().unwrap_or_else(PoisonError::into_inner);
+            registry.get(&submit.name).cloned().ok_or_else(|| SubmitError::UnknownTask {
+                name: submit.name.clone(),
+                known: registry.iter().map(|known| Arc::clone(&known.name)).collect(),
+            })?
+        };
+        engine.executor.check(&definition.target).map_err(SubmitError::Unsupported)?;
+        submit.check()?;
+        let args = submit.args.clone().map_err(SubmitError::Args)?;
+        args.check().map_err(SubmitError::Args)?;
+        let bucket = engine.ownership.place(submit.bucket_key.as_deref())?;
+        Ok(Inspected { definition, args, bucket })
+    }
+
+    /// Everything about a submission that can be checked without the lock.
+    fn check(&self, submit: Submit) -> Result<Checked, SubmitError> {
+        let engine = &*self.engine;
+        let Inspected { definition, args, bucket } = self.inspect(&submit)?;
+        if bucket.is_some() {
+            self.pin_num_buckets()?;
+        }
+        let id = submit.id.clone().unwrap_or_else(TaskId::generate);
+        let at = engine.clock.wall();
+        let name = Arc::clone(&definition.name);
+        let mut snapshot = TaskSnapshot::pending(id, name, engine.node.owner.clone(), at);
+        let policy = engine.policy(&submit, &definition);
+        snapshot.max_attempts = policy.retry.max_attempts.get();
+        snapshot.label = submit.label.clone();
+        snapshot.bucket = bucket;
+        snapshot.bucket_key = submit.bucket_key.clone();
+        snapshot.tags = submit.all_tags(&definition);
+        snapshot.priority = submit.priority.unwrap_or(definition.defaults.priority);
+        snapshot.supervisor = Some(engine.incarnation().clone());
+        let completion = Arc::new(Completion::default());
+        let upstream = Arc::clone(&submit.upstream);
+        let waits_for = Arc::clone(&submit.waits_for);
+        let target = definition.target.clone();
+        let work = Work { target, args: Ok(args), upstream, waits_for };
+        let payload = Payload::new(work, Arc::clone(&completion));
+        let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
+        let submission = Submission { snapshot, policy, entrance, payload };
+        Ok(Checked { submission, completion, submit })
+    }
+
+    /// The first bucketed submission records the store's bucket count (spec 3).
+    fn pin_num_buckets(&self) -> Result<(), SubmitError> {
+        let engine = &*self.engine;
+        let ours = engine.ownership.num_buckets();
+        if !engine.is_pinned.load(Ordering::Acquire) {
+            let stored = engine.store.pin(FACT_NUM_BUCKETS, &ours.to_string())?;
+            check_num_buckets(&stored, Some(ours))
+                .map_err(|e| SubmitError::NumBuckets(Arc::new(e)))?;
+            engine.is_pinned.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// The id is in the store: takes the task over, if nobody holds it and nothing of it was running.
+    fn adopt(&self, submit: Submit, id: TaskId) -> Result<TaskRun, SubmitError> {
+        let refuse = |why| Err(SubmitError::Exists { id: id.clone(), why });
+        let Checked { mut submission, completion, .. } =
+            self.check(Submit { id: Some(id.clone()), ..submit })?;
+        let Some(stored) = self.engine.store.get(&id)? else { return refuse(NotAdoptable::Raced) };
+        let holder_lives = self.client().has_live_holder(&stored)?;
+        let fresh = submission.snapshot;
+        if let Err(why) = adoptable(&stored, &fresh.name, fresh.bucket, holder_lives) {
+            return refuse(why);
+        }
+        let version = stored.status_version();
+        submission.snapshot = TaskSnapshot {
+            label: fresh.label,
+            max_attempts: fresh.max_attempts.max(stored.attempt + 1),
+            tags: fresh.tags,
+            priority: fresh.priority,
+            owner: fresh.owner,
+            supervisor: fresh.supervisor,
+            lease_until: None,
+            ..stored
+        };
+        submission.entrance = Entrance::Adopted;
+        let key = self.engine.with(|core, now| {
+            if !core.is_open {
+                return Err(SubmitError::Closed);
+            }
+            let key = core
+                .scheduler
+                .submit(submission, now, &mut core.out)
+                .map_err(|_| SubmitError::Exists { id: id.clone(), why: NotAdoptable::Ours })?;
+            core.journal.open(key, id.clone(), Some(version));
+            Ok(key)
+        })?;
+        completion.wait_accepted()?;
+        self.supersede_commands(&id)?;
+        Ok(TaskRun { controller: self.clone(), key, id, completion })
+    }
+
+    /// Commands to the former holder will never be claimed: their issuers are told.
+    fn supersede_commands(&self, id: &TaskId) -> Result<(), StoreError> {
+        let receipt = Receipt::new(ReceiptKind::Superseded, "superseded by adoption");
+        let commands = self.engine.store.commands(id)?.into_iter();
+        let open = commands.filter(|command| {
+            command.receipt.is_none() && command.request.holder != *self.engine.incarnation()
+        });
+        for command in open {
+            self.engine.store.complete_command(&command.request.id, &receipt, Now::Store)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,49 @@
+//! What an epoll event is about, as a number.
+
+use rustix::event::epoll::EventData;
+
+use crate::mailbox::ChildId;
+use crate::output::Stream;
+
+/// What an epoll event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Mailbox,
+    Guardian,
+    Leader(ChildId),
+    Stream(ChildId, Stream),
+    Up(ChildId),
+    Down(ChildId),
+}
+
+impl Source {
+    /// What goes into the kernel.
+    pub(crate) fn data(self) -> EventData {
+        EventData::new_u64(match self {
+            Self::Mailbox => 0,
+            Self::Guardian => 1,
+            Self::Leader(id) => id << 3,
+            Self::Stream(id, Stream::Out) => id << 3 | 1,
+            Self::Stream(id, Stream::Err) => id << 3 | 2,
+            Self::Up(id) => id << 3 | 3,
+            Self::Down(id) => id << 3 | 4,
+        })
+    }
+
+    /// Ids of children begin at 1, so the first eight numbers are free.
+    pub(crate) fn from_data(data: EventData) -> Option<Self> {
+        let number = data.u64();
+        let id = number >> 3;
+        match (id, number & 7) {
+            (0, 0) => Some(Self::Mailbox),
+            (0, 1) => Some(Self::Guardian),
+            (0, _) => None,
+            (_, 0) => Some(Self::Leader(id)),
+            (_, 1) => Some(Self::Stream(id, Stream::Out)),
+            (_, 2) => Some(Self::Stream(id, Stream::Err)),
+            (_, 3) => Some(Self::Up(id)),
+            (_, 4) => Some(Self::Down(id)),
+            _ => None,
+        }
+    }
+}
