@@ -254,7 +254,7 @@ impl<'a> Batch<'a> {
 
 /// Runs the statement, and reads the places of what was refused.
 fn run(shape: Shape, link: &mut Link, parameters: &Parameters<'_>) -> Result<Missed> {
-    let row = link.query_one(&shape.sql(), parameters)?;
+    let row = link.write(shape, parameters)?;
     let mut answers = 0..;
     let mut places = |is_there: bool| -> Result<Vec<usize>> {
         let Some(column) = is_there.then(|| answers.next()).flatten() else {

@@ -13,6 +13,7 @@ use r2d2_postgres::PostgresConnectionManager;
 
 use crate::error::{Fault, Result, Subject};
 use crate::options::Options;
+use crate::statement::Shape;
 use crate::tls::Connector;
 
 /// Prepared statements kept per connection: all the fixed ones, and many forms of queries.
@@ -80,6 +81,7 @@ impl Manager {
             client,
             qualifier: Arc::clone(&self.qualifier),
             statements: HashMap::new(),
+            batches: HashMap::new(),
             in_transaction: false,
             is_spoiled: false,
             breaks: Arc::clone(&self.breaks),
@@ -151,6 +153,8 @@ pub(crate) struct Link {
     client: Client,
     qualifier: Arc<str>,
     statements: HashMap<Box<str>, Statement>,
+    /// Those of batches, whose text is long.
+    batches: HashMap<Shape, Statement>,
     /// Open, or failed: nobody else may meet it.
     in_transaction: bool,
     /// Something else is wrong with it.
@@ -202,6 +206,19 @@ impl Link {
 
     pub(crate) fn query_one(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Row> {
         let statement = self.prepared(sql)?;
+        self.done(|client| client.query_one(&statement, parameters))
+    }
+
+    /// The answer of the statement that writes a batch.
+    pub(crate) fn write(&mut self, shape: Shape, parameters: &Parameters<'_>) -> Result<Row> {
+        let statement = match self.batches.get(&shape) {
+            Some(statement) => statement.clone(),
+            None => {
+                let statement = self.prepared(&shape.sql())?;
+                self.batches.insert(shape, statement.clone());
+                statement
+            }
+        };
         self.done(|client| client.query_one(&statement, parameters))
     }
 

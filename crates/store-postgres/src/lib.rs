@@ -15,11 +15,17 @@
 //! | `doorbell` | waking a holder on another machine |
 //! | `error` | every driver error becomes a store error here |
 //!
+//! # Silent servers
+//!
+//! Over TCP a server that does not answer is given up, whatever the reason. Over a socket of the same machine
+//! a server that is stopped, but not ended, is waited for.
+//!
 //! # Poolers
 //!
-//! All names are qualified and no call depends on the session, so PgBouncer in transaction mode works from
-//! version 1.21 on, where it keeps prepared statements (`max_prepared_statements` above 0); without, calls
-//! fail with an error that says so. `LISTEN` does not pass through it: commands then arrive by polling.
+//! PgBouncer in session mode works. In transaction mode the pooler must keep prepared statements (PgBouncer
+//! from 1.21 on, with `max_prepared_statements` above 0); where it does not, connecting fails with an error
+//! that says so. All names are qualified and no call counts on the session's settings. `LISTEN` does not pass
+//! through in transaction mode: commands then arrive by polling.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -60,7 +60,7 @@ pub(crate) const TOUCH: Columns = &[
 /// Does a statement look for rows that exist before it inserts?
 ///
 /// That costs a third of the rate, and what is new is new almost always.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Trust {
     /// No: where one exists, the whole fails as [taken](crate::error::Fault::is_taken), and nothing is done.
     AllNew,
@@ -78,7 +78,7 @@ impl Trust {
 }
 
 /// Which parts a statement has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Shape {
     pub(crate) trust: Trust,
     pub(crate) creates: bool,
