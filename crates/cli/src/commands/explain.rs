@@ -15,7 +15,7 @@ use crate::error::CliError;
 use crate::exit_codes;
 use crate::open_store::{self, store_error};
 use crate::output::console::Console;
-use crate::output::escape::visible_lines;
+use crate::output::escape::visible;
 use crate::output::json;
 
 /// How long the holder may take to answer.
@@ -61,7 +61,7 @@ pub(super) fn execute(
         json::write_value(console, &explanation)?;
     } else {
         let line = format!("{} is {}: {explanation}", task.id, task.status());
-        console.line(&visible_lines(&line))?;
+        console.line(&visible(&line))?;
     }
     Ok(exit_codes::DONE)
 }

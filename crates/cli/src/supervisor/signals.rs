@@ -1,10 +1,11 @@
 //! The signals that end a run: asked for by a person, or by whatever ends this process.
 
 use std::io;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::error::CliError;
@@ -27,8 +28,10 @@ const SAME_HANGUP: Duration = Duration::from_secs(1);
 pub(crate) struct Caught(Signals);
 
 impl Caught {
-    /// Catches them. A SIGHUP that is ignored (`nohup`) stays so.
+    /// Catches them. A SIGHUP that is ignored (`nohup`) stays so. A file that may grow no more
+    /// (`ulimit -f`) is an error to the one who writes, and does not end this process.
     pub(crate) fn new() -> Result<Self, CliError> {
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|error| unable(&error))?;
         let mut wanted = vec![SIGINT, SIGTERM];
         if !is_ignored(SIGHUP) {
             wanted.push(SIGHUP);
