@@ -60,7 +60,8 @@ pub(crate) struct Reactor {
     guardian: Option<Guardian>,
     line: Line,
     guardian_spec: GuardianSpec,
-    guardian_started: Instant,
+    /// When the latest replacement was started.
+    guardian_started: Option<Instant>,
     echo: Option<Echo>,
     buffer: Box<[u8]>,
     closing: bool,
@@ -87,7 +88,7 @@ impl Reactor {
             guardian: Some(guardian),
             line,
             guardian_spec,
-            guardian_started: Instant::now(),
+            guardian_started: None,
             echo,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             closing: false,
@@ -395,14 +396,16 @@ impl Reactor {
         if self.guardian.is_some() || self.closing {
             return;
         }
-        let next = self.guardian_started + GUARDIAN_PAUSE;
-        if next > Instant::now() {
+        let now = Instant::now();
+        if let Some(next) = self.guardian_started.map(|at| at + GUARDIAN_PAUSE)
+            && next > now
+        {
             self.timers.push(Reverse((next, GUARDIAN_TIMER)));
             return;
         }
-        self.guardian_started = Instant::now();
+        self.guardian_started = Some(now);
         let Ok(guardian) = Guardian::start(&self.guardian_spec) else {
-            self.timers.push(Reverse((self.guardian_started + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
+            self.timers.push(Reverse((now + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
             return;
         };
         self.line.lead_to(Some(&guardian));

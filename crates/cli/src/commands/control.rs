@@ -112,6 +112,13 @@ impl Control<'_> {
                 Sent::Refused(ControlRefusal::Ended(status)) if sends > 1 => {
                     return Ok((true, self.end() == Some(status), format!("ended as {status}")));
                 }
+                // A holder that is only frozen will find the request when it wakes.
+                Sent::Refused(ControlRefusal::NoLiveHolder(status)) if sends > 1 => {
+                    let result = format!(
+                        "it is {status} and its holder has fallen silent; the request stands, should it wake"
+                    );
+                    return Ok((true, false, result));
+                }
                 Sent::Refused(refusal) => return Ok((false, false, refusal.to_string())),
                 Sent::Command(command) => command,
             };
