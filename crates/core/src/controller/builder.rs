@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::bucket::{BucketSet, DEFAULT_NUM_BUCKETS};
 use crate::controller::Controller;
-use crate::controller::engine::{Core, Engine, Options};
+use crate::controller::engine::{Engine, Options};
+use crate::controller::guarded::Core;
 use crate::controller::journal::Journal;
 use crate::executor::{Executor, ThreadExecutor};
 use crate::id::IncarnationId;

@@ -6,7 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::controller::engine::{Core, Engine};
+use crate::controller::engine::Engine;
+use crate::controller::guarded::Core;
 use crate::scheduler::{EndCause, Request};
 use crate::store::Now;
 

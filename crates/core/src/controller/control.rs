@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::control::{Answer, ControlClient, ControlRefusal, Sent};
 use crate::controller::Controller;
-use crate::controller::engine::{Asker, Core, Slot};
+use crate::controller::guarded::{Asker, Core, Slot};
 use crate::controller::node::DEFAULT_PAUSE_LIMIT;
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{EndCause, Refused, Reply, Request};

@@ -11,20 +11,24 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
-use crate::controller::handle::{Completion, End, Outcome};
+use crate::controller::guarded::{Asker, Core, Payload, Reported, hand_over};
+use crate::controller::handle::{End, Outcome};
 use crate::controller::inbox::Inbox;
-use crate::controller::journal::{Journal, PersistFailure};
+use crate::controller::journal::PersistFailure;
 use crate::controller::node::Lease;
-use crate::controller::submit::{Submit, Work};
-use crate::executor::{AttemptSink, Carrier, Executor, Launch, Report, Signal};
+use crate::controller::submit::Submit;
+use crate::executor::{AttemptSink, Executor, Launch, Report};
 use crate::failure::{Failure, FailureKind};
-use crate::id::{CommandId, IncarnationId, TaskId};
+use crate::id::{IncarnationId, TaskId};
 use crate::ownership::Ownership;
-use crate::scheduler::{Action, Explanation, Policy, Reply, Scheduler, TaskKey, Ticket};
+use crate::scheduler::{Action, Policy, TaskKey};
 use crate::store::{Node, TaskStore};
 use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
 use crate::time::{Clock, Moment};
+
+/// How often one thread looks again for reports before it leaves them to the ticker.
+const MAX_ROUNDS: usize = 64;
 
 /// Everything that a controller's threads share.
 pub(super) struct Engine {
@@ -57,134 +61,6 @@ pub(super) struct Options {
     pub(super) lease_ttl: Duration,
     pub(super) poll_interval: Duration,
     pub(super) artifacts: Option<PathBuf>,
-}
-
-/// What the lock guards.
-pub(super) struct Core {
-    pub(super) scheduler: Scheduler<Payload>,
-    pub(super) journal: Journal,
-    pub(super) out: Vec<Action<Payload>>,
-    pub(super) is_open: bool,
-    /// The threads are to end.
-    pub(super) is_over: bool,
-    /// What a store that is down did not take was offered to it once more.
-    was_last_try: bool,
-    pub(super) desynced: Vec<TaskId>,
-    tickets: HashMap<Ticket, Asker>,
-    next_ticket: u64,
-    launches: Vec<(TaskKey, Launch)>,
-    reported: Vec<Reported>,
-    /// Reports wait, and nobody else sees to them.
-    is_ticker_needed: bool,
-    writer_waits: bool,
-    ticker_until: Option<Duration>,
-    emptied_waits: usize,
-}
-
-/// A carrier's report on its way to the scheduler.
-struct Reported {
-    key: TaskKey,
-    attempt: u32,
-    report: Report,
-}
-
-/// How often one thread looks again for reports before it leaves them to the ticker.
-const MAX_ROUNDS: usize = 64;
-
-/// What goes with a task.
-pub(super) struct Payload {
-    pub(super) work: Work,
-    pub(super) completion: Arc<Completion>,
-    carrier: Option<Arc<dyn Carrier>>,
-    /// Signals that came before the carrier.
-    early: Vec<Signal>,
-}
-
-impl Payload {
-    pub(super) fn new(work: Work, completion: Arc<Completion>) -> Self {
-        Self { work, completion, carrier: None, early: Vec::new() }
-    }
-}
-
-/// Who waits for a reply.
-pub(super) enum Asker {
-    /// A thread of this process.
-    Thread(Arc<Slot>),
-    /// The issuer of a command.
-    Command(CommandId),
-}
-
-/// Where a thread waits for a reply.
-#[derive(Default)]
-pub(super) struct Slot {
-    reply: Mutex<Option<Reply>>,
-    filled: Condvar,
-}
-
-impl Slot {
-    pub(super) fn wait(&self) -> Reply {
-        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            match *reply {
-                Some(reply) => return reply,
-                None => reply = self.filled.wait(reply).unwrap_or_else(PoisonError::into_inner),
-            }
-        }
-    }
-
-    fn fill(&self, with: Reply) {
-        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(with);
-        self.filled.notify_all();
-    }
-}
-
-impl Core {
-    pub(super) fn new(scheduler: Scheduler<Payload>, journal: Journal) -> Self {
-        Self {
-            scheduler,
-            journal,
-            out: Vec::new(),
-            is_open: true,
-            is_over: false,
-            was_last_try: false,
-            desynced: Vec::new(),
-            tickets: HashMap::new(),
-            next_ticket: 0,
-            launches: Vec::new(),
-            reported: Vec::new(),
-            is_ticker_needed: false,
-            writer_waits: false,
-            ticker_until: None,
-            emptied_waits: 0,
-        }
-    }
-
-    /// A ticket whose reply goes to this asker.
-    pub(super) fn ticket(&mut self, asker: Asker) -> Ticket {
-        self.next_ticket += 1;
-        let ticket = Ticket(self.next_ticket);
-        self.tickets.insert(ticket, asker);
-        ticket
-    }
-
-    /// The request of this ticket was refused.
-    pub(super) fn void(&mut self, ticket: Ticket) {
-        self.tickets.remove(&ticket);
-    }
-
-    /// What a task waits for.
-    pub(super) fn explain(&self, key: TaskKey, now: Duration) -> Option<Explanation> {
-        let explanation = self.scheduler.explain(key, now)?;
-        let Explanation::Upstream { .. } = explanation else { return Some(explanation) };
-        let upstream = self.scheduler.payload(key).map_or(&[][..], |p| &p.work.waits_for);
-        let unfinished = upstream.iter().filter(|id| self.scheduler.key(id).is_some());
-        Some(Explanation::Upstream { tasks: unfinished.cloned().collect() })
-    }
-
-    /// When time alone has something to do.
-    fn due(&self) -> Option<Duration> {
-        self.scheduler.next_due().into_iter().chain(self.journal.stalls_at()).min()
-    }
 }
 
 impl Engine {
@@ -524,15 +400,6 @@ impl Engine {
         let at = self.clock.wall();
         let fault = PersistFailure { task_id, version: 0, at, error, dropped: false };
         self.lock().journal.fault(fault);
-    }
-}
-
-/// Keeps the carrier of a launch, and passes on what was decided meanwhile.
-fn hand_over(core: &mut Core, key: TaskKey, attempt: u32, carrier: Arc<dyn Carrier>) {
-    let is_current = core.scheduler.snapshot(key).is_some_and(|task| task.attempt == attempt);
-    if let Some(payload) = core.scheduler.payload_mut(key).filter(|_| is_current) {
-        payload.early.drain(..).for_each(|signal| carrier.signal(signal));
-        payload.carrier = Some(carrier);
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use crate::controller::Controller;
 use crate::controller::builder::check_num_buckets;
-use crate::controller::engine::{Core, Payload};
+use crate::controller::guarded::{Core, Payload};
 use crate::controller::handle::Completion;
 use crate::controller::run::TaskRun;
 use crate::controller::submit::{NotAdoptable, Submit, SubmitError, Work, adoptable};

@@ -7,6 +7,7 @@ mod builder;
 mod close;
 mod control;
 mod engine;
+mod guarded;
 mod handle;
 mod inbox;
 mod intake;
@@ -33,7 +34,8 @@ pub use run::TaskRun;
 pub use run_task::{RunError, run_task};
 pub use submit::{NotAdoptable, Submit, SubmitError};
 
-use engine::{Core, Engine};
+use engine::Engine;
+use guarded::Core;
 
 use crate::id::{IncarnationId, TaskId};
 use crate::ownership::Ownership;

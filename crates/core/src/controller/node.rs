@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use crate::controller::engine::{Asker, Core, Engine};
+use crate::controller::engine::Engine;
+use crate::controller::guarded::{Asker, Core};
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{EndCause, Refused, Reply, Request, TaskKey};
 use crate::status::StatusSet;

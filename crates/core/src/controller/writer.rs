@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::controller::engine::{Core, Engine};
+use crate::controller::engine::Engine;
+use crate::controller::guarded::Core;
 use crate::controller::journal::{Batch, Outcome, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
 use crate::scheduler::TaskKey;

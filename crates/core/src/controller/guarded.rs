@@ -1,0 +1,146 @@
+//! What the engine's lock guards: scheduler, journal, and who waits for what.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::controller::handle::Completion;
+use crate::controller::journal::Journal;
+use crate::controller::submit::Work;
+use crate::executor::{Carrier, Launch, Report, Signal};
+use crate::id::{CommandId, TaskId};
+use crate::scheduler::{Action, Explanation, Reply, Scheduler, TaskKey, Ticket};
+
+/// What the lock guards.
+pub(super) struct Core {
+    pub(super) scheduler: Scheduler<Payload>,
+    pub(super) journal: Journal,
+    pub(super) out: Vec<Action<Payload>>,
+    pub(super) is_open: bool,
+    /// The threads are to end.
+    pub(super) is_over: bool,
+    /// What a store that is down did not take was offered to it once more.
+    pub(super) was_last_try: bool,
+    pub(super) desynced: Vec<TaskId>,
+    pub(super) tickets: HashMap<Ticket, Asker>,
+    pub(super) next_ticket: u64,
+    pub(super) launches: Vec<(TaskKey, Launch)>,
+    pub(super) reported: Vec<Reported>,
+    /// Reports wait, and nobody else sees to them.
+    pub(super) is_ticker_needed: bool,
+    pub(super) writer_waits: bool,
+    pub(super) ticker_until: Option<Duration>,
+    pub(super) emptied_waits: usize,
+}
+
+/// A carrier's report on its way to the scheduler.
+pub(super) struct Reported {
+    pub(super) key: TaskKey,
+    pub(super) attempt: u32,
+    pub(super) report: Report,
+}
+
+/// What goes with a task.
+pub(super) struct Payload {
+    pub(super) work: Work,
+    pub(super) completion: Arc<Completion>,
+    pub(super) carrier: Option<Arc<dyn Carrier>>,
+    /// Signals that came before the carrier.
+    pub(super) early: Vec<Signal>,
+}
+
+impl Payload {
+    pub(super) fn new(work: Work, completion: Arc<Completion>) -> Self {
+        Self { work, completion, carrier: None, early: Vec::new() }
+    }
+}
+
+/// Who waits for a reply.
+pub(super) enum Asker {
+    /// A thread of this process.
+    Thread(Arc<Slot>),
+    /// The issuer of a command.
+    Command(CommandId),
+}
+
+/// Where a thread waits for a reply.
+#[derive(Default)]
+pub(super) struct Slot {
+    reply: Mutex<Option<Reply>>,
+    filled: Condvar,
+}
+
+impl Slot {
+    pub(super) fn wait(&self) -> Reply {
+        let mut reply = self.reply.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match *reply {
+                Some(reply) => return reply,
+                None => reply = self.filled.wait(reply).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    pub(super) fn fill(&self, with: Reply) {
+        *self.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(with);
+        self.filled.notify_all();
+    }
+}
+
+impl Core {
+    pub(super) fn new(scheduler: Scheduler<Payload>, journal: Journal) -> Self {
+        Self {
+            scheduler,
+            journal,
+            out: Vec::new(),
+            is_open: true,
+            is_over: false,
+            was_last_try: false,
+            desynced: Vec::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            launches: Vec::new(),
+            reported: Vec::new(),
+            is_ticker_needed: false,
+            writer_waits: false,
+            ticker_until: None,
+            emptied_waits: 0,
+        }
+    }
+
+    /// A ticket whose reply goes to this asker.
+    pub(super) fn ticket(&mut self, asker: Asker) -> Ticket {
+        self.next_ticket += 1;
+        let ticket = Ticket(self.next_ticket);
+        self.tickets.insert(ticket, asker);
+        ticket
+    }
+
+    /// The request of this ticket was refused.
+    pub(super) fn void(&mut self, ticket: Ticket) {
+        self.tickets.remove(&ticket);
+    }
+
+    /// What a task waits for.
+    pub(super) fn explain(&self, key: TaskKey, now: Duration) -> Option<Explanation> {
+        let explanation = self.scheduler.explain(key, now)?;
+        let Explanation::Upstream { .. } = explanation else { return Some(explanation) };
+        let upstream = self.scheduler.payload(key).map_or(&[][..], |p| &p.work.waits_for);
+        let unfinished = upstream.iter().filter(|id| self.scheduler.key(id).is_some());
+        Some(Explanation::Upstream { tasks: unfinished.cloned().collect() })
+    }
+
+    /// When time alone has something to do.
+    pub(super) fn due(&self) -> Option<Duration> {
+        self.scheduler.next_due().into_iter().chain(self.journal.stalls_at()).min()
+    }
+}
+
+/// Keeps the carrier of a launch, and passes on what was decided meanwhile.
+pub(super) fn hand_over(core: &mut Core, key: TaskKey, attempt: u32, carrier: Arc<dyn Carrier>) {
+    let is_current = core.scheduler.snapshot(key).is_some_and(|task| task.attempt == attempt);
+    if let Some(payload) = core.scheduler.payload_mut(key).filter(|_| is_current) {
+        payload.early.drain(..).for_each(|signal| carrier.signal(signal));
+        payload.carrier = Some(carrier);
+    }
+}
