@@ -4,7 +4,7 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | words | `text` `id` `time` `value` `status` `failure` |
+//! | words | `text` `id` `linger` `time` `value` `status` `failure` |
 //! | policies | `retry` `timeout` `blake2b` `bucket` `ownership` |
 //! | record | `transition` `snapshot` `machine` `artifacts` |
 //! | ports | `store` `task` `executor` |
@@ -19,6 +19,7 @@ mod doctor;
 mod executor;
 mod failure;
 mod id;
+mod linger;
 pub mod machine;
 mod memory_store;
 mod ownership;
