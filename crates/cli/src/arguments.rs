@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use chongming_core::Value;
+use chongming_core::{Value, integer_beyond_64_bits};
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::error::CliError;
@@ -33,10 +33,28 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
 pub fn parse_json(text: &str) -> Result<Vec<(String, Value)>, CliError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let pairs = reader.deserialize_map(Pairs).and_then(|pairs| reader.end().map(|()| pairs));
-    pairs.map_err(|error| {
+    let pairs = pairs.map_err(|error| {
         CliError::usage(format!("--args-json is not a JSON object: {error}"))
             .hint("write it as --args-json '{\"name\": \"value\"}'")
-    })
+    })?;
+    check_integers(text).map_err(|error| CliError::usage(format!("--args-json: {error}")))?;
+    Ok(pairs)
+}
+
+/// Reads a JSON value; an error says why it is none, or none that keeps its digits.
+pub fn parse_value(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    check_integers(text).map(|()| value)
+}
+
+/// A larger integer would lose its last digits (spec 4).
+fn check_integers(json: &str) -> Result<(), String> {
+    match integer_beyond_64_bits(json) {
+        Some(number) => Err(format!(
+            "the integer {number} has more than 64 bits; write it as a string, or as a float such as 1e30"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Reads an object as the pairs that it was written as.
@@ -161,6 +179,11 @@ mod tests {
             (&[], Some("[1]"), &["--args-json", "object"]),
             (&[], Some("{"), &["--args-json"]),
             (&[], Some("{} x"), &["--args-json"]),
+            (
+                &[],
+                Some(r#"{"tenant": [18446744073709551616]}"#),
+                &["--args-json", "18446744073709551616", "64 bits"],
+            ),
             (&["=A"], None, &["NAME=VALUE"]),
             (&["tenant"], None, &["NAME=VALUE"]),
         ] {

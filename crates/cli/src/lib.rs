@@ -16,6 +16,8 @@ mod open_store;
 pub mod output;
 #[cfg(feature = "process")]
 mod supervisor;
+#[cfg(feature = "process")]
+mod task_channel;
 pub mod views;
 
 use std::ffi::{OsStr, OsString};

@@ -19,6 +19,7 @@ mod doctor;
 mod executor;
 mod failure;
 mod id;
+mod json;
 pub mod machine;
 mod memory_store;
 mod ownership;
@@ -54,6 +55,7 @@ pub use executor::{
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
+pub use json::integer_beyond_64_bits;
 pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
 pub use recovery::{ReconcileOutcome, Reconciled, reconcile};

@@ -15,6 +15,7 @@ pub mod pipeline;
 pub mod prune;
 pub mod ps;
 pub mod reconcile;
+pub mod report;
 pub mod resume;
 pub mod run;
 pub mod stats;
@@ -53,6 +54,7 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     Reconcile(reconcile::ReconcileArgs),
     Prune(prune::PruneArgs),
+    Report(report::ReportArgs),
     Completions(completions::CompletionsArgs),
 }
 
@@ -87,6 +89,7 @@ impl Command {
             Self::Doctor(args) => doctor::execute(args, settings, console),
             Self::Reconcile(args) => reconcile::execute(&args, settings, console),
             Self::Prune(args) => prune::execute(args, settings, console),
+            Self::Report(args) => report::execute(&args),
             Self::Completions(args) => {
                 open_store::check_buckets(settings)?;
                 completions::execute(args, program, console)

@@ -1,6 +1,7 @@
 //! A folder of its own for each test, and the program run in it.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -91,6 +92,7 @@ impl Sandbox {
             }
         }
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env("PATH", path_with_program());
         command
     }
 
@@ -187,6 +189,15 @@ pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Where the tasks of a test find the program too.
+pub(crate) fn path_with_program() -> OsString {
+    let folder = Path::new(env!("CARGO_BIN_EXE_chongming-task")).parent().unwrap();
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 /// Runs a command to its end.
