@@ -68,10 +68,29 @@ fn report(result: Result<u8, CliError>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
+            let error = match few_files() {
+                Some(limit) => error.hint(format!(
+                    "this process may have no more than {limit} files open, which is few; see `ulimit -n`"
+                )),
+                None => error,
+            };
             print_error(&error);
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The limit of open files, if it is so low that hardly anything works; libraries then tell of rights or paths.
+#[cfg(feature = "process")]
+fn few_files() -> Option<u64> {
+    const FEW: u64 = 64;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.filter(|limit| *limit < FEW)
+}
+
+#[cfg(not(feature = "process"))]
+fn few_files() -> Option<u64> {
+    None
 }
 
 /// The name that the user started, without its folder.

@@ -1,5 +1,6 @@
 //! One file per verb: its options, whose doc comment is the help text, and what it does.
 
+mod attempt_files;
 pub mod buckets;
 pub mod cancel;
 pub mod completions;

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, doctor,
+    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
+    doctor,
 };
 use chongming_executor_process::ProcessExecutor;
 
@@ -110,7 +111,7 @@ impl Supervisor {
         self,
         definition: TaskDefinition,
         submit: Submit,
-    ) -> Result<Arc<Outcome>, CliError> {
+    ) -> Result<Outcome, CliError> {
         let grace = self.grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
         self.register(definition)?;
         let run = self.controller.submit(submit).map_err(|error| {
@@ -128,7 +129,7 @@ impl Supervisor {
         pipeline: &chongming_pipeline::Pipeline,
         name: &str,
         run: &TaskId,
-    ) -> Result<Arc<chongming_pipeline::PipelineOutcome>, CliError> {
+    ) -> Result<chongming_pipeline::PipelineOutcome, CliError> {
         let graces = definitions.iter().filter_map(|definition| definition.defaults().grace);
         let grace = self.grace.or(graces.max()).unwrap_or(DEFAULT_GRACE).max(DEFAULT_GRACE);
         definitions.into_iter().try_for_each(|definition| self.register(definition))?;
@@ -145,7 +146,7 @@ impl Supervisor {
     }
 
     /// Waits for the end of what was submitted; a stop of it may take this long.
-    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<Arc<W::Outcome>, CliError> {
+    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<W::Outcome, CliError> {
         let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
         if verbosity > Verbosity::Quiet {
             warn_of_overlaps(&controller, &*store)?;
@@ -165,10 +166,23 @@ impl Supervisor {
             screen.finish();
         }
         tell_faults(&controller, &work.tasks());
+        let ended = ended.map(|outcome| {
+            let mut outcome = Arc::unwrap_or_clone(outcome);
+            W::snapshots(&mut outcome).into_iter().for_each(|task| read_lease(&*store, task));
+            outcome
+        });
         if let Err(error) = store.close() {
             print_note(&error.to_string());
         }
         ended
+    }
+}
+
+/// The lease of an ended task is read through its holder's row (spec 12), so only the store knows what `status`
+/// will show. A store that cannot be read has been told of already.
+fn read_lease(store: &dyn TaskStore, task: &mut TaskSnapshot) {
+    if let Ok(Some(stored)) = store.get(&task.id) {
+        task.lease_until = stored.lease_until;
     }
 }
 
