@@ -67,7 +67,8 @@ fn values_are_read_as_meant() {
     assert_eq!(run.args, [("a".to_owned(), "b=c".to_owned())]);
     assert_eq!((run.running.priority, run.running.grace), (Some(-3), None));
     assert_eq!(run.running.lease_ttl, Duration::from_secs(30));
-    assert!(run.module.require().is_err());
+    let host = crate::Host { program: "x".to_owned(), tasks: None };
+    assert!(run.module.load(&host).is_err());
 
     let Command::Ps(ps) = cli("ps --status queued,lost --watch --limit 5").unwrap().command else {
         panic!("ps")

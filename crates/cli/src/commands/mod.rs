@@ -27,6 +27,7 @@ pub mod wait;
 
 use clap::Subcommand;
 
+use crate::Host;
 use crate::args::global::Settings;
 use crate::error::CliError;
 use crate::open_store;
@@ -60,19 +61,19 @@ pub enum Command {
 }
 
 impl Command {
-    /// Does it and gives the exit code. `program` is the name that the user started.
-    pub fn execute(
+    /// Does it, as part of this program, and gives the exit code.
+    pub(crate) fn execute(
         self,
         settings: &Settings,
-        program: &str,
+        host: &Host,
         console: &mut Console,
     ) -> Result<u8, CliError> {
         match self {
-            Self::Run(args) => run::execute(&args, settings, console),
-            Self::Pipeline(args) => pipeline::execute(&args, settings, console),
+            Self::Run(args) => run::execute(&args, settings, host, console),
+            Self::Pipeline(args) => pipeline::execute(&args, settings, host, console),
             Self::Tasks(args) => {
                 open_store::check_buckets(settings)?;
-                tasks::execute(&args, settings, console)
+                tasks::execute(&args, settings, host, console)
             }
             Self::Ps(args) => ps::execute(&args, settings, console),
             Self::Status(args) => status::execute(&args, settings, console),
@@ -93,7 +94,7 @@ impl Command {
             Self::Report(args) => report::execute(&args),
             Self::Completions(args) => {
                 open_store::check_buckets(settings)?;
-                completions::execute(args, program, console)
+                completions::execute(args, &host.program, console)
             }
         }
     }

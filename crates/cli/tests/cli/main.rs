@@ -14,6 +14,7 @@ mod examples;
 mod explain;
 mod history;
 mod logs;
+mod modules;
 mod nodes;
 mod pause;
 mod pipeline;
