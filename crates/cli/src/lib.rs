@@ -140,3 +140,8 @@ fn program_name(first: Option<&OsStr>) -> String {
     let stem = first.and_then(|path| Path::new(path).file_stem());
     stem.map_or_else(|| "chongming-task".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
+
+/// The guide's Rust, compiled and run with the doc tests.
+#[cfg(all(doctest, feature = "process", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;

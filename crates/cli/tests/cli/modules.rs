@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::support::{Outcome, Sandbox, wait_for};
 
-/// The example; cargo builds it with the tests.
+/// The example; `cargo test` without a choice of targets and `cargo xtask test` build it.
 fn example() -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_chongming-task")).parent().unwrap();
     let program = folder.join("examples/own_tasks");
