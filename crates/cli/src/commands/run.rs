@@ -65,7 +65,7 @@ pub(super) fn execute(
     let limits = Limits::of(&module);
     let supervisor = Supervisor::start(opened, &limits, &args.running, settings, console)?;
     let outcome = supervisor.run(single.definition, single.submit)?;
-    let task = &outcome.snapshot;
+    let task = &*outcome.snapshot;
     if settings.json {
         json::write_value(console, &TaskJson::from(task))?;
     } else {

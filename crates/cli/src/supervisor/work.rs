@@ -61,7 +61,7 @@ impl Work for TaskRun {
     }
 
     fn snapshots(outcome: &mut Outcome) -> Vec<&mut TaskSnapshot> {
-        vec![&mut outcome.snapshot]
+        vec![Arc::make_mut(&mut outcome.snapshot)]
     }
 
     fn frame(&self, canvas: Canvas) -> Vec<String> {
