@@ -1,6 +1,11 @@
 //! Where tasks come from: a manifest of commands, an executable that serves Rust functions, or the program that
 //! this command line is part of (spec 14, 15).
 
+#![cfg_attr(
+    not(feature = "process"),
+    expect(dead_code, reason = "without processes there are manifests only, and only to list")
+)]
+
 use std::fs;
 use std::path::Path;
 
@@ -39,6 +44,7 @@ impl TaskModule<'_> {
     }
 
     /// The manifest, for what only a manifest has.
+    #[cfg(feature = "pipeline")]
     pub(crate) fn manifest(self, what: &str) -> Result<Manifest, CliError> {
         let none = |functions: &Functions| {
             let error = format!("there is no {what} in {}: it has tasks only", functions.origin);
