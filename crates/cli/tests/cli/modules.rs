@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::support::{Outcome, Sandbox, wait_for};
+use crate::support::{Outcome, Sandbox, finish, wait_for};
 
 /// The example; `cargo test` without a choice of targets and `cargo xtask test` build it.
 fn example() -> PathBuf {
@@ -27,17 +27,7 @@ fn run(sandbox: &Sandbox, id: &str, args: &[&str]) -> Outcome {
 
 /// The same, by the program itself.
 fn own(sandbox: &Sandbox, args: &[&str]) -> Outcome {
-    let mut command = sandbox.command(args);
-    let mut own = std::process::Command::new(sandbox.path("own_tasks"));
-    own.args(command.get_args()).current_dir(sandbox.path(".")).stdin(std::process::Stdio::null());
-    for (name, value) in command.get_envs() {
-        match value {
-            Some(value) => own.env(name, value),
-            None => own.env_remove(name),
-        };
-    }
-    std::mem::swap(&mut command, &mut own);
-    crate::support::finish(command)
+    finish(sandbox.command_of(&sandbox.path("own_tasks"), args))
 }
 
 #[test]

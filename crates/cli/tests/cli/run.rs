@@ -218,7 +218,7 @@ fn its_json_is_what_status_shows() {
 #[test]
 fn too_few_files_are_named_as_what_is_wrong() {
     let sandbox = Sandbox::with_tasks();
-    for limit in 5..=12 {
+    for limit in 8..=12 {
         let mut command = std::process::Command::new("sh");
         let line = format!("ulimit -n {limit}; exec chongming-task run --tasks m.toml ok");
         command.args(["-c", &line]).current_dir(sandbox.path("."));

@@ -85,7 +85,12 @@ impl Sandbox {
 
     /// The program in this folder, untouched by the environment of the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chongming-task"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_chongming-task")), args)
+    }
+
+    /// Another program likewise.
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CHONGMING_") {
                 command.env_remove(name);
