@@ -17,6 +17,8 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     if args.is_empty() {
         cargo(&[&["test", "--doc", "--all-features", "--workspace"]])?;
     }
+    // Some tests run an example as a user would.
+    cargo(&[&["build", "--all-features", "--workspace", "--examples"]])?;
     let which = if args.is_empty() { &["--workspace"] } else { args };
     let args = if has_nextest() {
         [&["nextest", "run", "--all-features", "--no-fail-fast"], which].concat()

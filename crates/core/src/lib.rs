@@ -19,7 +19,7 @@ mod doctor;
 mod executor;
 mod failure;
 mod id;
-mod linger;
+mod json;
 pub mod machine;
 mod memory_store;
 mod ownership;
@@ -55,6 +55,7 @@ pub use executor::{
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
+pub use json::integer_beyond_64_bits;
 pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
 pub use recovery::{ReconcileOutcome, Reconciled, reconcile};
@@ -63,8 +64,9 @@ pub use scheduler::{Explanation, Limits};
 pub use snapshot::{Progress, TaskSnapshot};
 pub use status::{Group, Status, StatusSet, UnknownStatus};
 pub use task::{
-    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, ProgressReport,
-    Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream, block_on, run_body,
+    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, LogSink, Param,
+    ProgressReport, Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream,
+    block_on, run_body,
 };
 pub use text::{InvalidText, MAX_NAME_BYTES, Text, check_name, check_text, clean};
 pub use time::{Clock, InvalidTimestamp, ManualClock, Moment, SystemClock, Timestamp};

@@ -1,15 +1,17 @@
 //! `tasks`: what a task module defines.
 
-use chongming_core::Value;
+use chongming_core::{TaskDefinition, Value};
 use clap::Args;
 use serde::Serialize;
 
+use crate::Host;
 use crate::args::global::Settings;
 use crate::args::running::ModuleArgs;
 use crate::arguments;
 use crate::error::CliError;
 use crate::exit_codes;
 use crate::manifest::{Manifest, TaskEntry};
+use crate::module::{Functions, TaskModule};
 use crate::output::console::Console;
 use crate::output::json;
 use crate::output::table::{Column, Table};
@@ -27,11 +29,12 @@ pub struct TasksArgs {
 pub(crate) struct TaskJson<'a> {
     name: &'a str,
     params: Vec<ParameterJson<'a>>,
-    tags: &'a [String],
+    tags: Vec<&'a str>,
     bucket_key: Option<&'a str>,
     priority: i32,
     max_attempts: u32,
-    command: Vec<&'a str>,
+    /// None for a Rust function.
+    command: Option<Vec<&'a str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -53,11 +56,32 @@ impl<'a> From<&'a TaskEntry> for TaskJson<'a> {
         Self {
             name: &task.name,
             params: params.collect(),
-            tags: &task.tags,
+            tags: task.tags.iter().map(String::as_str).collect(),
             bucket_key: task.bucket_key.as_ref().map(|key| key.source()),
             priority: task.priority.unwrap_or_default(),
             max_attempts: task.retry.as_ref().map_or(1, |retry| retry.max_attempts.get()),
-            command: task.command.iter().map(|part| part.source()).collect(),
+            command: Some(task.command.iter().map(|part| part.source()).collect()),
+        }
+    }
+}
+
+impl<'a> From<&'a TaskDefinition> for TaskJson<'a> {
+    fn from(task: &'a TaskDefinition) -> Self {
+        let params = task.params().iter().map(|param| ParameterJson {
+            name: &param.name,
+            required: param.default.is_none(),
+            default: param.default.as_ref(),
+            help: param.help.as_deref(),
+        });
+        let defaults = task.defaults();
+        Self {
+            name: task.name(),
+            params: params.collect(),
+            tags: defaults.tags.iter().map(|tag| &**tag).collect(),
+            bucket_key: None,
+            priority: defaults.priority,
+            max_attempts: defaults.retry.max_attempts.get(),
+            command: None,
         }
     }
 }
@@ -66,9 +90,41 @@ impl<'a> From<&'a TaskEntry> for TaskJson<'a> {
 pub(super) fn execute(
     args: &TasksArgs,
     settings: &Settings,
+    host: &Host,
     console: &mut Console,
 ) -> Result<u8, CliError> {
-    let manifest = Manifest::load(args.module.require()?)?;
+    match args.module.load(host)? {
+        TaskModule::Manifest(manifest) => list_manifest(&manifest, settings, console),
+        TaskModule::Executable(functions) => list_functions(&functions, settings, console),
+        TaskModule::Own(functions) => list_functions(functions, settings, console),
+    }
+}
+
+fn list_functions(
+    functions: &Functions,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
+    let tasks = || functions.registry.iter().map(|task| &**task);
+    if settings.json {
+        json::write_array(console, tasks().map(TaskJson::from))?;
+        return Ok(exit_codes::DONE);
+    }
+    let mut table = Table::new([Column::key("NAME"), Column::text("PARAMS"), Column::text("TAGS")]);
+    for task in tasks() {
+        let params = task.params().iter().map(|param| (&*param.name, param.default.as_ref()));
+        let tags: Vec<&str> = task.defaults().tags.iter().map(|tag| &**tag).collect();
+        table.row([task.name().into(), shown(params).into(), tags.join(",").into()]);
+    }
+    console.table(&table)?;
+    Ok(exit_codes::DONE)
+}
+
+fn list_manifest(
+    manifest: &Manifest,
+    settings: &Settings,
+    console: &mut Console,
+) -> Result<u8, CliError> {
     if settings.json {
         json::write_array(console, manifest.tasks.iter().map(TaskJson::from))?;
         return Ok(exit_codes::DONE);
@@ -91,7 +147,7 @@ pub(super) fn execute(
     console.table(&table)?;
     if !manifest.pipelines.is_empty() {
         console.line("")?;
-        console.table(&pipelines(&manifest))?;
+        console.table(&pipelines(manifest))?;
     }
     Ok(exit_codes::DONE)
 }
@@ -122,11 +178,15 @@ fn pipelines(manifest: &Manifest) -> Table<5> {
     table
 }
 
-/// `tenant day=today`: what must be given, and what may.
 fn params(task: &TaskEntry) -> String {
-    let params = task.params.iter().map(|param| match &param.default {
-        Some(default) => format!("{}={}", param.name, arguments::text(default)),
-        None => param.name.clone(),
+    shown(task.params.iter().map(|param| (param.name.as_str(), param.default.as_ref())))
+}
+
+/// `tenant day=today`: what must be given, and what may.
+fn shown<'a>(params: impl Iterator<Item = (&'a str, Option<&'a Value>)>) -> String {
+    let params = params.map(|(name, default)| match default {
+        Some(default) => format!("{name}={}", arguments::text(default)),
+        None => name.to_owned(),
     });
     params.collect::<Vec<_>>().join(" ")
 }
