@@ -99,6 +99,12 @@ impl TaskDefinition {
         &self.name
     }
 
+    /// What it runs.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
     /// Its defaults.
     #[must_use]
     pub fn defaults(&self) -> &Defaults {
