@@ -62,8 +62,9 @@ pub use scheduler::{Explanation, Limits};
 pub use snapshot::{Progress, TaskSnapshot};
 pub use status::{Group, Status, StatusSet, UnknownStatus};
 pub use task::{
-    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, ProgressReport,
-    Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream, block_on, run_body,
+    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, LogSink, Param,
+    ProgressReport, Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream,
+    block_on, run_body,
 };
 pub use text::{InvalidText, MAX_NAME_BYTES, Text, check_name, check_text, clean};
 pub use time::{Clock, InvalidTimestamp, ManualClock, Moment, SystemClock, Timestamp};
