@@ -2,8 +2,11 @@
 
 use chongming_core::{AttemptEnd, Progress, Report, Value};
 
-use crate::breach::{Outcome, present, same};
+use crate::breach::{Breach, Outcome, present, same};
 use crate::executor::stage::{Folder, Stage};
+
+/// The levels that the body logs at, in turn.
+const LEVELS: [&str; 4] = ["debug", "info", "warning", "error"];
 
 fn activities(stage: &Stage<'_>, body: &str, args: Value) -> Outcome<usize> {
     let reports = stage.launch(body, args)?.reports()?;
@@ -55,10 +58,15 @@ pub(in crate::executor) fn its_log_has_its_lines(stage: Stage<'_>) -> Outcome {
     prepared.launch.files = Some(files.clone());
     same("the end", stage.start(prepared)?.end()?, AttemptEnd::Completed(Value::Null))?;
     let text = std::fs::read_to_string(files.log)?;
-    // A time stands before each.
-    let seen: Vec<&str> =
-        text.lines().filter_map(|line| line.split_once(' ').map(|(_, line)| line)).collect();
-    same("the log", seen, vec!["DEBUG first", "INFO 同步 🎉", "WARNING ", "ERROR last"])
+    same("lines in the log", text.lines().count(), lines.len())?;
+    // What else stands in a line is the executor's.
+    for (line, (level, message)) in text.lines().zip(LEVELS.iter().zip(lines)) {
+        let is_it = line.ends_with(message) && line.to_lowercase().contains(level);
+        if !is_it {
+            return Err(Breach::of("the log", format_args!("{level}: {message}"), line));
+        }
+    }
+    Ok(())
 }
 
 pub(in crate::executor) fn its_artifacts_are_kept(stage: Stage<'_>) -> Outcome {
