@@ -1,7 +1,7 @@
 //! What a pipeline costs, and that it does so per node: each shape runs with 1,000 nodes and with 10,000.
 //!
 //! A figure is nodes per second from the start of the run to its end; the raw limit beside it is the same number of
-//! no-op tasks submitted at once without a pipeline. The last figure of each shape is the time per node of 10,000
+//! no-op tasks without a pipeline: submitted at once, for the chain each when the one before has ended. The last figure of each shape is the time per node of 10,000
 //! against that of 1,000: 1 is linear, 10 would be quadratic. `--json` prints one object a line.
 
 use std::path::Path;
@@ -27,6 +27,16 @@ const ROUNDS: usize = 3;
 /// A pipeline of so many nodes.
 type Shape = fn(usize) -> Pipeline;
 
+/// What is measured.
+#[derive(Clone, Copy)]
+enum Work {
+    Pipeline(Shape),
+    /// Tasks, submitted at once.
+    AtOnce,
+    /// Tasks, each submitted when the one before has ended.
+    InTurn,
+}
+
 fn main() -> Result<(), Anything> {
     let report = Report::from_args();
     let shapes: [(&str, Shape); 3] =
@@ -37,9 +47,10 @@ fn main() -> Result<(), Anything> {
             if !report.wants(&name) {
                 continue;
             }
-            let few = median(|| rate(store, FEW, Some(pipeline)))?;
-            let many = median(|| rate(store, MANY, Some(pipeline)))?;
-            let raw = median(|| rate(store, MANY, None))?;
+            let few = median(|| rate(store, FEW, Work::Pipeline(pipeline)))?;
+            let many = median(|| rate(store, MANY, Work::Pipeline(pipeline)))?;
+            let raw = if shape == "chain" { Work::InTurn } else { Work::AtOnce };
+            let raw = median(|| rate(store, MANY, raw))?;
             report.line(&format!("{name}_{FEW}"), few, "nodes/s", raw);
             report.line(&format!("{name}_{MANY}"), many, "nodes/s", raw);
             report.line(&format!("{name}_growth"), few / many, "x", 1.0);
@@ -72,35 +83,41 @@ fn median(run: impl Fn() -> Result<f64, Anything>) -> Result<f64, Anything> {
     Ok(rates.get(rates.len() / 2).copied().unwrap_or(f64::NAN))
 }
 
-/// Nodes per second of a pipeline, or of as many tasks without one.
-fn rate(store: &str, nodes: usize, pipeline: Option<Shape>) -> Result<f64, Anything> {
+/// Nodes, or tasks, per second.
+fn rate(store: &str, nodes: usize, work: Work) -> Result<f64, Anything> {
     if store == "memory" {
-        return run(Arc::new(InMemoryStore::new()), nodes, pipeline);
+        return run(Arc::new(InMemoryStore::new()), nodes, work);
     }
     let folder = tempfile::tempdir()?;
-    run(Arc::new(open(&folder.path().join("bench.db"))?), nodes, pipeline)
+    run(Arc::new(open(&folder.path().join("bench.db"))?), nodes, work)
 }
 
 fn open(path: &Path) -> Result<SqliteStore, Anything> {
     Ok(SqliteStore::open(path, Options::default())?)
 }
 
-fn run(store: Arc<dyn TaskStore>, nodes: usize, shape: Option<Shape>) -> Result<f64, Anything> {
+fn run(store: Arc<dyn TaskStore>, nodes: usize, work: Work) -> Result<f64, Anything> {
     let controller = Controller::builder()
         .store(store)
         .max_parallel(64)
         .register(TaskDefinition::new("noop", |_: &TaskContext, ()| Ok::<_, TaskError>(())))
         .build()?;
-    let pipeline = shape.map(|shape| shape(nodes));
-    let since = Instant::now();
-    match pipeline {
-        Some(pipeline) => {
+    let mut since = Instant::now();
+    match work {
+        Work::Pipeline(shape) => {
+            let pipeline = shape(nodes);
+            since = Instant::now();
             let outcome = pipeline.start(&controller)?.wait(None)?;
             if !outcome.ok() || outcome.nodes.len() != nodes {
                 return Err(format!("the run ended {}", outcome.status).into());
             }
         }
-        None => {
+        Work::InTurn => {
+            for _ in 0..nodes {
+                controller.submit(Submit::new("noop"))?.wait(None)?;
+            }
+        }
+        Work::AtOnce => {
             for run in controller.submit_many((0..nodes).map(|_| Submit::new("noop"))) {
                 run?;
             }
