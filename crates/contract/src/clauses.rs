@@ -363,6 +363,7 @@ macro_rules! __clause_tests {
         [$assert:path, $fixture:expr]
         $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+
     ) => {
+        #[cfg(test)]
         fn __assert_clause(name: &str) {
             $assert(name, &$fixture);
         }

@@ -24,7 +24,7 @@ pub enum Verdict {
 /// What became of all clauses.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Each clause with its verdict, in the order of [`CLAUSES`].
+    /// Each clause with its verdict, in the order of the list.
     pub verdicts: Vec<(&'static Clause, Verdict)>,
 }
 
