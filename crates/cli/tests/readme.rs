@@ -1,13 +1,13 @@
 //! The sessions of the README and of the handbook, run as a reader would: in an empty folder, with the commands and
 //! files that a page shows.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "helpers outside of test functions"
 )]
 
 #[path = "cli/support.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the verbs' tests use the rest of it")]
+#[expect(dead_code, reason = "the verbs' tests use the rest of it")]
 mod support;
 
 use std::path::Path;

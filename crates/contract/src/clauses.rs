@@ -1,28 +1,10 @@
 //! The one list of clauses. From it come the table, the tests, and (through dead-code warnings) the proof
 //! that no case was forgotten.
 
-use std::fmt;
-
 use crate::breach::Breach;
+use crate::cases;
+use crate::clause::{Case, Clause};
 use crate::fixture::Data;
-
-/// One promise of a store.
-#[derive(Clone, Copy)]
-pub struct Clause {
-    /// Group and case, as the test is called.
-    pub name: &'static str,
-    /// What must hold.
-    pub rule: &'static str,
-    /// What it is good for.
-    pub why: &'static str,
-    pub(crate) case: fn(&dyn Data) -> Result<(), Breach>,
-}
-
-impl fmt::Debug for Clause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.rule)
-    }
-}
 
 /// Hands all clauses to another macro of this crate, behind what it was given.
 #[doc(hidden)]
@@ -373,19 +355,26 @@ macro_rules! __each_clause {
     };
 }
 
+/// Makes a `#[test]` of each clause, which is judged by `$assert(name, fixture)`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __clause_tests {
-    ([$fixture:expr] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
+    (
+        [$assert:path, $fixture:expr]
+        $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+
+    ) => {
+        #[cfg(test)]
+        fn __assert_clause(name: &str) {
+            $assert(name, &$fixture);
+        }
         $(
             mod $group {
-                #[allow(unused_imports)]
-                use super::*;
                 $(
                     #[test]
                     fn $case() {
-                        let name = concat!(stringify!($group), "::", stringify!($case));
-                        $crate::assert_clause(name, &$fixture);
+                        super::__assert_clause(concat!(
+                            stringify!($group), "::", stringify!($case)
+                        ));
                     }
                 )+
             }
@@ -393,10 +382,9 @@ macro_rules! __clause_tests {
     };
 }
 
-#[doc(hidden)]
-#[macro_export]
+/// Makes the table of clauses, and that of the cases (functions of type `$look`, in a module for each group).
 macro_rules! __clause_table {
-    ([] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
+    ([$look:ty] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
         /// Every clause, in groups.
         pub static CLAUSES: &[Clause] = &[
             $($(
@@ -404,14 +392,27 @@ macro_rules! __clause_table {
                     name: concat!(stringify!($group), "::", stringify!($case)),
                     rule: $rule,
                     why: $why,
-                    case: $crate::cases::$group::$case,
+                },
+            )+)+
+        ];
+
+        pub(crate) static CASES: &[Case<$look>] = &[
+            $($(
+                Case {
+                    clause: Clause {
+                        name: concat!(stringify!($group), "::", stringify!($case)),
+                        rule: $rule,
+                        why: $why,
+                    },
+                    look: cases::$group::$case,
                 },
             )+)+
         ];
     };
 }
+pub(crate) use __clause_table;
 
-crate::__each_clause!(__clause_table);
+crate::__each_clause!(__clause_table fn(&dyn Data) -> Result<(), Breach>);
 
 /// One `#[test]` for each clause, in a module for each group, on data of this [`Fixture`](crate::Fixture).
 ///
@@ -419,6 +420,6 @@ crate::__each_clause!(__clause_table);
 #[macro_export]
 macro_rules! contract_tests {
     ($fixture:expr) => {
-        $crate::__each_clause!(__clause_tests $fixture);
+        $crate::__each_clause!(__clause_tests $crate::assert_clause, $fixture);
     };
 }

@@ -20,6 +20,7 @@ mod executor;
 mod failure;
 mod id;
 mod json;
+mod linger;
 pub mod machine;
 mod memory_store;
 mod ownership;

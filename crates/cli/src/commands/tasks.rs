@@ -1,5 +1,7 @@
 //! `tasks`: what a task module defines.
 
+use std::collections::HashMap;
+
 use chongming_core::{TaskDefinition, Value};
 use clap::Args;
 use serde::Serialize;
@@ -10,18 +12,24 @@ use crate::args::running::ModuleArgs;
 use crate::arguments;
 use crate::error::CliError;
 use crate::exit_codes;
-use crate::manifest::{Manifest, TaskEntry};
+use crate::manifest::{Join, Manifest, NodeEntry, PipelineEntry, TaskEntry};
 use crate::module::{Functions, TaskModule};
 use crate::output::console::Console;
+use crate::output::dot::{Dot, DotNode};
+use crate::output::graph;
 use crate::output::json;
 use crate::output::table::{Column, Table};
 
-/// List the tasks of a module with their parameters, and its pipelines.
+/// List the tasks of a module with their parameters, and draw its pipelines.
 #[derive(Clone, Debug, Args)]
 pub struct TasksArgs {
     /// Where the tasks are defined.
     #[command(flatten)]
     pub module: ModuleArgs,
+
+    /// The pipelines alone, as a graph in the language of Graphviz
+    #[arg(long)]
+    pub dot: bool,
 }
 
 /// A definition as JSON.
@@ -93,7 +101,16 @@ pub(super) fn execute(
     host: &Host,
     console: &mut Console,
 ) -> Result<u8, CliError> {
-    match args.module.load(host)? {
+    let module = args.module.load(host)?;
+    if args.dot {
+        let pipelines = match &module {
+            TaskModule::Manifest(manifest) => manifest.pipelines.as_slice(),
+            TaskModule::Executable(_) | TaskModule::Own(_) => &[],
+        };
+        console.line(&dot(pipelines))?;
+        return Ok(exit_codes::DONE);
+    }
+    match module {
         TaskModule::Manifest(manifest) => list_manifest(&manifest, settings, console),
         TaskModule::Executable(functions) => list_functions(&functions, settings, console),
         TaskModule::Own(functions) => list_functions(functions, settings, console),
@@ -152,10 +169,11 @@ fn list_manifest(
     Ok(exit_codes::DONE)
 }
 
-/// A row for each node; the name of a pipeline stands in the first of its rows.
-fn pipelines(manifest: &Manifest) -> Table<5> {
+/// A row for each node, below those that it waits for; the name of a pipeline stands in the first of its rows.
+fn pipelines(manifest: &Manifest) -> Table<6> {
     let mut table = Table::new([
         Column::key("PIPELINE"),
+        Column::text("GRAPH"),
         Column::key("NODE"),
         Column::text("TASK"),
         Column::text("DEPENDS_ON"),
@@ -163,11 +181,13 @@ fn pipelines(manifest: &Manifest) -> Table<5> {
     ]);
     for pipeline in &manifest.pipelines {
         let names = std::iter::once(pipeline.name.as_str()).chain(std::iter::repeat(" "));
-        for (name, node) in names.zip(&pipeline.nodes) {
+        for (name, line) in names.zip(graph::draw(&upstream(pipeline))) {
+            let Some(node) = pipeline.nodes.get(line.node) else { continue };
             // Without upstream there is nothing to join.
             let join = if node.depends_on.is_empty() { "" } else { node.join.as_str() };
             table.row([
                 name.into(),
+                line.lanes.into(),
                 node.id.as_str().into(),
                 node.task.as_str().into(),
                 node.depends_on.join(" ").into(),
@@ -176,6 +196,41 @@ fn pipelines(manifest: &Manifest) -> Table<5> {
         }
     }
     table
+}
+
+/// For each node the numbers of those that it waits for.
+fn upstream(pipeline: &PipelineEntry) -> Vec<Vec<usize>> {
+    let numbers: HashMap<&str, usize> = pipeline
+        .nodes
+        .iter()
+        .enumerate()
+        .map(|(number, node)| (node.id.as_str(), number))
+        .collect();
+    let upstream = |node: &NodeEntry| {
+        node.depends_on.iter().filter_map(|id| numbers.get(id.as_str()).copied()).collect()
+    };
+    pipeline.nodes.iter().map(upstream).collect()
+}
+
+/// The pipelines for Graphviz; an edge shows how its node joins.
+fn dot(pipelines: &[PipelineEntry]) -> String {
+    let mut dot = Dot::default();
+    for pipeline in pipelines {
+        let words: Vec<[&str; 2]> =
+            pipeline.nodes.iter().map(|node| [node.id.as_str(), node.task.as_str()]).collect();
+        let nodes = pipeline.nodes.iter().zip(&words).zip(upstream(pipeline));
+        let nodes = nodes.map(|((node, words), from)| DotNode {
+            words,
+            from,
+            style: match node.join {
+                Join::AllSucceeded => "solid",
+                Join::AllSettled => "dashed",
+                Join::AnySucceeded => "dotted",
+            },
+        });
+        dot.cluster(&pipeline.name, nodes);
+    }
+    dot.text()
 }
 
 fn params(task: &TaskEntry) -> String {
