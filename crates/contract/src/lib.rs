@@ -42,12 +42,14 @@
 
 mod breach;
 mod cases;
+#[macro_use]
 mod clauses;
+mod clause;
 mod fixture;
 mod report;
 mod sample;
 
 pub use breach::Breach;
-pub use clauses::{CLAUSES, Clause};
+pub use clause::{CLAUSES, Clause};
 pub use fixture::{Data, Fixture};
 pub use report::{Report, Verdict, assert_clause, run};

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::breach::Breach;
-use crate::clauses::{CLAUSES, Clause};
-use crate::fixture::Fixture;
+use crate::clause::{CLAUSES, Clause};
+use crate::fixture::{Data, Fixture};
 
 /// What became of one clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ fn explain(f: &mut impl fmt::Write, clause: &Clause, verdict: &Verdict) -> fmt::
 /// Runs every clause on fresh data each.
 #[must_use]
 pub fn run(fixture: &dyn Fixture) -> Report {
-    Report { verdicts: CLAUSES.iter().map(|clause| (clause, judge(clause, fixture))).collect() }
+    Report { verdicts: CLAUSES.iter().map(|clause| (clause, clause.check(fixture))).collect() }
 }
 
 /// Runs one clause by its name; panics with the breach when it does not hold. For `#[test]` functions.
@@ -83,7 +83,7 @@ pub fn assert_clause(name: &str, fixture: &dyn Fixture) {
         let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
         return;
     }
-    let verdict = judge(clause, fixture);
+    let verdict = clause.check(fixture);
     if verdict != Verdict::Holds {
         let mut text = String::new();
         let _ = explain(&mut text, clause, &verdict); // writing to a string does not fail
@@ -91,8 +91,8 @@ pub fn assert_clause(name: &str, fixture: &dyn Fixture) {
     }
 }
 
-fn judge(clause: &Clause, fixture: &dyn Fixture) -> Verdict {
-    match catch_unwind(AssertUnwindSafe(|| (clause.case)(&*fixture.fresh()))) {
+pub(crate) fn judge(case: fn(&dyn Data) -> Result<(), Breach>, fixture: &dyn Fixture) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(|| case(&*fixture.fresh()))) {
         Ok(Ok(())) => Verdict::Holds,
         Ok(Err(breach)) => Verdict::Broken(breach),
         Err(panic) => Verdict::Panicked(message(&*panic)),
