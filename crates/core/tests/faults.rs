@@ -108,7 +108,8 @@ fn a_task_that_somebody_else_writes_is_stopped_and_never_overwritten() {
     let (expect_version, at) = (stolen.status_version(), Timestamp::from_micros(0));
     let row = machine::apply(&mut stolen, Status::Lost, Trigger::Vanished, at, None).unwrap();
     let transitions = vec![row];
-    let entry = Entry::Save { snapshot: stolen, expect_version, transitions, if_expired: None };
+    let entry =
+        Entry::Save { snapshot: stolen.into(), expect_version, transitions, if_expired: None };
     assert_eq!(store.write(&[entry]).unwrap(), [Ok(())]);
     run.resume().unwrap();
     let outcome = run.wait(Some(LIMIT)).unwrap();

@@ -152,7 +152,7 @@ fn created(number: usize) -> Result<Entry, Anything> {
         machine::apply(&mut task, Status::Queued, Trigger::DependenciesResolved, at, None)?,
         machine::apply(&mut task, Status::Starting, Trigger::Dispatch, at, None)?,
     ];
-    Ok(Entry::Create { snapshot: task, transitions })
+    Ok(Entry::Create { snapshot: task.into(), transitions })
 }
 
 /// Median and 99th percentile, in microseconds.

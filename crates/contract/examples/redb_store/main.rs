@@ -16,6 +16,17 @@ use redb::Database;
 
 use store::RedbStore;
 
+// guide: report
+fn main() -> Result<(), Box<dyn Error>> {
+    let report = chongming_contract::run(&OnDisk);
+    print!("{report}");
+    match report.broken().as_slice() {
+        [] => Ok(()),
+        broken => Err(format!("broken: {}", broken.join(", ")).into()),
+    }
+}
+// guide: end
+
 // guide: fixture
 /// Makes places for data: a folder each, removed in the end.
 struct OnDisk;
@@ -54,16 +65,5 @@ impl Data for Place {
 mod clauses {
     use super::*;
     chongming_contract::contract_tests!(OnDisk);
-}
-// guide: end
-
-// guide: report
-fn main() -> Result<(), Box<dyn Error>> {
-    let report = chongming_contract::run(&OnDisk);
-    print!("{report}");
-    match report.broken().as_slice() {
-        [] => Ok(()),
-        broken => Err(format!("broken: {}", broken.join(", ")).into()),
-    }
 }
 // guide: end

@@ -205,7 +205,8 @@ pub(crate) fn trail_is_never_behind(data: &dyn Data) -> Outcome {
         }
         Ok(())
     })?;
-    Ok(())
+    let rows = versions(&*data.connect(), &task)?;
+    same("versions of the trail in the end", rows, (1..=LAST).collect())
 }
 
 pub(crate) fn no_command_goes_twice(data: &dyn Data) -> Outcome {

@@ -32,7 +32,7 @@ saboteurs! {
         store.one_by_one(entries, |entry, stored| match (entry, stored?) {
             (Entry::Save { snapshot, if_expired: Some(_), .. }, old) => {
                 let version = old.status_version();
-                let next = snapshot.clone().restored(snapshot.status(), version + 1);
+                let next = (**snapshot).clone().restored(snapshot.status(), version + 1);
                 Some(store.put(crate::store::save(next, version, vec![])))
             }
             _ => None,

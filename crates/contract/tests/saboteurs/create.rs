@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use chongming_core::store::*;
 
 use crate::store::{broken, save, touch};
@@ -27,7 +29,7 @@ saboteurs! {
         store.one_by_one(entries, |entry, stored| match (entry.clone(), stored?) {
             (Entry::Create { snapshot, transitions }, old) => {
                 let version = old.status_version();
-                let next = snapshot.restored(old.status(), version + 1);
+                let next = Arc::unwrap_or_clone(snapshot).restored(old.status(), version + 1);
                 Some(store.put(save(next, version, transitions)))
             }
             _ => None,

@@ -146,7 +146,7 @@ impl Notes {
     /// What the latest save of the task wanted to write.
     pub(crate) fn last_save(&self, id: &TaskId) -> Option<TaskSnapshot> {
         self.entries().iter().rev().find_map(|entry| match entry {
-            Entry::Save { snapshot, .. } if snapshot.id == *id => Some(snapshot.clone()),
+            Entry::Save { snapshot, .. } if snapshot.id == *id => Some((**snapshot).clone()),
             _ => None,
         })
     }
@@ -181,7 +181,9 @@ impl Store {
         change: impl Fn(&mut TaskSnapshot),
     ) -> Answer<Vec<Refusable>> {
         self.changed(entries, |entry| match entry {
-            Entry::Create { snapshot, .. } | Entry::Save { snapshot, .. } => change(snapshot),
+            Entry::Create { snapshot, .. } | Entry::Save { snapshot, .. } => {
+                change(Arc::make_mut(snapshot))
+            }
             Entry::Touch(_) => {}
         })
     }
@@ -227,11 +229,11 @@ impl Store {
 }
 
 pub(crate) fn save(
-    snapshot: TaskSnapshot,
+    snapshot: impl Into<Arc<TaskSnapshot>>,
     expect_version: u64,
     transitions: Vec<Transition>,
 ) -> Entry {
-    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+    Entry::Save { snapshot: snapshot.into(), expect_version, transitions, if_expired: None }
 }
 
 pub(crate) fn touch(

@@ -43,8 +43,8 @@ impl Engine {
     pub(super) fn settle(&self, core: &mut Core, outcome: Outcome, now: Moment) {
         match outcome {
             Outcome::Stored(key, version) | Outcome::Recorded(key, version) => {
-                if let Some(payload) = core.scheduler.payload(key)
-                    && !payload.completion.is_accepted()
+                if let Some(payload) = core.scheduler.payload_mut(key)
+                    && !std::mem::replace(&mut payload.is_accepted, true)
                 {
                     payload.completion.accept();
                 }
@@ -89,7 +89,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
         core.journal.forget(key);
         return;
     };
-    if payload.completion.is_accepted() {
+    if payload.is_accepted {
         if let Some(task) = core.scheduler.snapshot(key) {
             core.desynced.push(task.id.clone());
         }
@@ -99,7 +99,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
     } else {
         core.journal.forget(key);
         if let Some((snapshot, payload)) = core.scheduler.withdraw(key) {
-            let (id, why) = (snapshot.id, NotAdoptable::Raced);
+            let (id, why) = (snapshot.id.clone(), NotAdoptable::Raced);
             payload.completion.reject(SubmitError::Exists { id, why });
         }
     }

@@ -85,7 +85,10 @@ fn nothing_is_half_written() {
                 let mut snapshot = TaskSnapshot::pending(id, "t", "me".into(), at);
                 let trigger = Trigger::DependenciesResolved;
                 let row = machine::apply(&mut snapshot, Status::Queued, trigger, at, None).unwrap();
-                creates.push(Entry::Create { snapshot: snapshot.clone(), transitions: vec![row] });
+                creates.push(Entry::Create {
+                    snapshot: snapshot.clone().into(),
+                    transitions: vec![row],
+                });
                 tasks.push(snapshot);
             }
             persist(&store, &creates, |answer| matches!(answer, Ok(()) | Err(EntryError::Exists)));
@@ -96,7 +99,12 @@ fn nothing_is_half_written() {
                     let row =
                         machine::apply(task, Status::Stopped, Trigger::UserStop, at, None).unwrap();
                     let (snapshot, transitions) = (task.clone(), vec![row]);
-                    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+                    Entry::Save {
+                        snapshot: snapshot.into(),
+                        expect_version,
+                        transitions,
+                        if_expired: None,
+                    }
                 })
                 .collect();
             persist(&store, &saves, |answer| {
@@ -171,10 +179,10 @@ fn in_the_middle_of_a_transaction(test: &str, end: &str) {
         started_at: at,
     };
     store.beat(&node, Duration::from_secs(1), Now::At(at)).unwrap();
-    store.write(&[Entry::Create { snapshot: task.clone(), transitions: vec![] }]).unwrap();
+    store.write(&[Entry::Create { snapshot: task.clone().into(), transitions: vec![] }]).unwrap();
     let row = machine::apply(&mut task, Status::Stopped, Trigger::UserStop, at, None).unwrap();
     let late = Now::At(at.after(Duration::from_secs(60)));
-    let (snapshot, transitions, if_expired) = (task, vec![row], Some(late));
+    let (snapshot, transitions, if_expired) = (task.into(), vec![row], Some(late));
     let save = [Entry::Save { snapshot, expect_version: 0, transitions, if_expired }];
 
     let (mut holder, mut watch) = (schema.client(), schema.client());

@@ -57,11 +57,11 @@ fn a_writer_outlasts_restarts() {
                 let queued = Trigger::DependenciesResolved;
                 let row = machine::apply(&mut task, Status::Queued, queued, at, None).unwrap();
                 let snapshot = task.clone();
-                let create = Entry::Create { snapshot, transitions: vec![row] };
+                let create = Entry::Create { snapshot: snapshot.into(), transitions: vec![row] };
                 persist(store, create, &EntryError::Exists);
                 let stop = Trigger::UserStop;
                 let row = machine::apply(&mut task, Status::Stopped, stop, at, None).unwrap();
-                let (snapshot, transitions) = (task, vec![row]);
+                let (snapshot, transitions) = (task.into(), vec![row]);
                 let save =
                     Entry::Save { snapshot, expect_version: 1, transitions, if_expired: None };
                 persist(store, save, &EntryError::Conflict { stored: 2 });

@@ -114,10 +114,13 @@ fn value(json: &str) -> Result<Value> {
     Value::deserialize(&mut parser).map_err(unreadable)
 }
 
+/// Done, total, unit and message.
+type ProgressRecord = (f64, Option<f64>, Option<String>, Option<String>);
+
 /// Progress and heartbeat.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct TouchRecord {
-    progress: Option<(f64, Option<f64>, Option<String>, Option<String>)>,
+    progress: Option<ProgressRecord>,
     heartbeat_at: Option<i64>,
 }
 
