@@ -1,7 +1,8 @@
 //! What every store and every executor of chongming-task must do, clause by clause, as tests that any store and
 //! executor can run.
 //!
-//! [`executor`] is about executors. The author of a store says how to get fresh data and connections to it, and gets one `#[test]` for each clause:
+//! [`executor`] is about executors. The author of a store says how to get fresh data and connections to it, and
+//! gets one `#[test]` for each clause:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -55,4 +56,4 @@ pub use clause::Clause;
 pub(crate) use clauses::__clause_table;
 pub use clauses::CLAUSES;
 pub use fixture::{Data, Fixture};
-pub use report::{Report, Verdict, assert_clause, run};
+pub use report::{Report, Verdict, assert_clause, check, run};

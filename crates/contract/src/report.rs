@@ -69,6 +69,13 @@ pub fn run(fixture: &dyn Fixture) -> Report {
     judge_all(CASES, |look| look(&*fixture.fresh()))
 }
 
+/// Runs one of the [`CLAUSES`](crate::CLAUSES) on fresh data; `None` when it is none of them.
+#[must_use]
+pub fn check(clause: &Clause, fixture: &dyn Fixture) -> Option<Verdict> {
+    let case = CASES.iter().find(|case| case.clause == *clause)?;
+    Some(verdict(|| (case.look)(&*fixture.fresh())))
+}
+
 /// Runs one clause by its name; panics with the breach when it does not hold. For `#[test]` functions.
 ///
 /// Where the fixture's data [is missing](Fixture::missing), a line on stderr says that the clause was skipped.
