@@ -13,6 +13,7 @@
 //! }
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "process"), expect(dead_code, reason = "for running tasks"))]
 
 mod args;
 mod arguments;

@@ -1,11 +1,6 @@
 //! Where tasks come from: a manifest of commands, an executable that serves Rust functions, or the program that
 //! this command line is part of (spec 14, 15).
 
-#![cfg_attr(
-    not(feature = "process"),
-    expect(dead_code, reason = "without processes there are manifests only, and only to list")
-)]
-
 use std::fs;
 use std::path::Path;
 

@@ -1,11 +1,6 @@
 //! `report`: a task that runs as a command speaks to its supervisor, one message of the task protocol at a
 //! time (docs/task-protocol.md).
 
-#![cfg_attr(
-    not(any(feature = "process", test)),
-    expect(dead_code, reason = "without processes nobody is there to report to")
-)]
-
 use std::io::Read;
 
 use chongming_core::Value;

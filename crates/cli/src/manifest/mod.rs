@@ -3,7 +3,7 @@
 //! A manifest is read whole and checked whole, before anything runs. What comes out is valid, and
 //! what is wrong is told with file, line, column and key, all of it at once.
 
-mod pipeline;
+pub(crate) mod pipeline;
 mod policy;
 mod problem;
 mod reader;
@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub(crate) use pipeline::{NodeArgument, NodeEntry, PipelineEntry};
+pub(crate) use pipeline::{NodeEntry, PipelineEntry};
 pub(crate) use problem::ManifestError;
 pub(crate) use task::TaskEntry;
 

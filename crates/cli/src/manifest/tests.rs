@@ -6,6 +6,7 @@ use std::time::Duration;
 use chongming_core::{Backoff, FailureKind, RetryPolicy, Timeout, Value};
 use chongming_pipeline::{Aggregation, Join};
 
+use super::pipeline::NodeArgument;
 use super::*;
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {

@@ -13,8 +13,9 @@ use super::work::{Canvas, Work};
 use crate::args::running::RunningArgs;
 use crate::arguments::{self, Arguments};
 use crate::error::CliError;
+use crate::manifest::pipeline::NodeArgument;
 use crate::manifest::template::{Placeholder, Template};
-use crate::manifest::{Manifest, NodeArgument, NodeEntry, PipelineEntry};
+use crate::manifest::{Manifest, NodeEntry, PipelineEntry};
 use crate::output::escape::visible;
 use crate::views::pipeline::{frame, node_line};
 
