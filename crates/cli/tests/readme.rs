@@ -185,7 +185,9 @@ fn links_lead_somewhere() {
     let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
     for path in docs.chain([root().join("README.md")]) {
         let (text, name) = (std::fs::read_to_string(&path).unwrap(), path.display());
-        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        let prose = text.split("```").step_by(2);
+        let links = prose.flat_map(|prose| prose.split("](").skip(1));
+        for target in links.map(|rest| rest.split(')').next().unwrap()) {
             let (file, fragment) = target.split_once('#').unwrap_or((target, ""));
             let file =
                 if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
