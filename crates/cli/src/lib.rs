@@ -13,7 +13,10 @@
 //! }
 //! ```
 #![forbid(unsafe_code)]
-#![cfg_attr(not(feature = "process"), expect(dead_code, reason = "for running tasks"))]
+#![cfg_attr(
+    not(feature = "pipeline"),
+    expect(dead_code, reason = "for running tasks and pipelines")
+)]
 
 mod args;
 mod arguments;

@@ -37,7 +37,7 @@ pub(crate) struct PipelineArgs {
 }
 
 /// Runs it.
-#[cfg(feature = "process")]
+#[cfg(feature = "pipeline")]
 pub(super) fn execute(
     args: &PipelineArgs,
     settings: &Settings,
@@ -98,7 +98,7 @@ pub(super) fn execute(
 }
 
 /// Says that this build cannot.
-#[cfg(not(feature = "process"))]
+#[cfg(not(feature = "pipeline"))]
 pub(super) fn execute(
     args: &PipelineArgs,
     _: &Settings,
@@ -106,7 +106,7 @@ pub(super) fn execute(
     _: &mut Console,
 ) -> Result<u8, CliError> {
     Err(CliError::new(format!(
-        "cannot run the pipeline `{}`: this program was built without its feature `process`",
+        "cannot run the pipeline `{}`: this program was built without its feature `pipeline`",
         args.name
     ))
     .hint("use a program that was built with it"))
