@@ -11,15 +11,17 @@ use std::time::{Duration, Instant};
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
-use rustix::process::Signal as Posix;
+use rustix::process::{Pid, Signal as Posix};
 use rustix::time::Timespec;
 
 use crate::Echo;
 use crate::child::{Act, Event, Life};
+use crate::environment::attempt_mark;
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::guardian::{Guardian, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::orphans::{self, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
 use crate::source::Source;
@@ -67,6 +69,7 @@ pub(crate) struct Reactor {
     /// When the latest replacement was started.
     guardian_started: Option<Instant>,
     echo: Option<Echo>,
+    orphanage: Option<Orphanage>,
     buffer: Box<[u8]>,
     closing: bool,
 }
@@ -79,6 +82,7 @@ impl Reactor {
         line: Line,
         guardian_spec: GuardianSpec,
         echo: Option<Echo>,
+        orphanage: Option<Orphanage>,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
@@ -94,6 +98,7 @@ impl Reactor {
             guardian_spec,
             guardian_started: None,
             echo,
+            orphanage,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             closing: false,
         })
@@ -242,8 +247,12 @@ impl Reactor {
             for act in acts.drain(..) {
                 match act {
                     Act::Signal(signal) => {
+                        // Found before the signal, which may take the tie to them.
+                        let escaped =
+                            escaped(self.orphanage.as_ref(), &self.guardian_spec, id, child);
                         let sent = child.group.signal(signal);
-                        if signal == Posix::KILL && sent == Err(Errno::PERM) {
+                        orphans::signal(&escaped, signal);
+                        if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
                             events.push_back(Event::OutOfReach);
                         }
                     }
@@ -260,7 +269,10 @@ impl Reactor {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
                     Act::LookWhetherEmpty => {
-                        events.push_back(Event::Empty(child.group.is_empty()));
+                        let is_empty = child.group.is_empty()
+                            && escaped(self.orphanage.as_ref(), &self.guardian_spec, id, child)
+                                .is_empty();
+                        events.push_back(Event::Empty(is_empty));
                     }
                     Act::WakeAt(at) => {
                         child.tick_at = Some(at);
@@ -293,6 +305,12 @@ impl Reactor {
             self.heard(&mut child, &heard);
         }
         child.group.reap();
+        if let Some(orphanage) = &self.orphanage {
+            let guardian = self.guardian.as_ref().map(Guardian::pid);
+            let leaders = self.children.values().map(|child| child.group.leader());
+            let waited_for: Vec<Pid> = leaders.chain(guardian).collect();
+            orphanage.reap(|pid| waited_for.iter().any(|one| one.as_raw_nonzero().get() == pid));
+        }
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
         }
@@ -435,6 +453,19 @@ impl Reactor {
         let _ = self.watch(Source::Guardian, guardian.pidfd().as_fd());
         self.guardian = Some(guardian);
     }
+}
+
+/// The processes of a child that left its group, where they can be found.
+fn escaped(
+    orphanage: Option<&Orphanage>,
+    spec: &GuardianSpec,
+    id: ChildId,
+    child: &Child,
+) -> Vec<OwnedFd> {
+    let Some(orphanage) = orphanage else { return Vec::new() };
+    let mark = || attempt_mark(&spec.token, id);
+    let (leader, leader_lives) = (child.group.leader(), child.exit.is_none());
+    orphanage.escaped(&Whose { leader, leader_lives, mark: &mark })
 }
 
 fn tell(epoll: &OwnedFd, id: ChildId, child: &mut Child, message: &Down) {
