@@ -137,7 +137,10 @@ impl ProcessExecutorBuilder {
         let program = spec.program.clone();
         let launcher = Launcher::new(inherited, program, null, line.clone(), Arc::clone(&mailbox));
         let orphanage = self.adopts_orphans.then(Orphanage::open).transpose();
-        let orphanage = orphanage.map_err(system("become the parent of orphans"))?;
+        let orphanage = orphanage.map_err(|source| ExecutorError::System {
+            what: "become the parent of orphans",
+            source,
+        })?;
         let reactor =
             Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
                 .map_err(system("make an epoll descriptor"))?;

@@ -6,7 +6,10 @@
 //! is.
 
 use std::collections::HashSet;
+use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 
 use rustix::process::{
     Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
@@ -14,12 +17,14 @@ use rustix::process::{
 };
 
 use crate::environment::{environment_of, is_marked};
-use crate::procfs::{Stat, children_of, children_of_thread};
+use crate::procfs::{Stat, children_of};
 
 /// This process as the parent of orphans. The kernel makes them children of its first thread.
 #[derive(Debug)]
 pub(crate) struct Orphanage {
     own: RawPid,
+    /// Kept open: it is read at the end of each attempt, and mostly found empty.
+    children: File,
 }
 
 /// Of which attempt escaped processes are looked for.
@@ -28,22 +33,44 @@ pub(crate) struct Whose<'a> {
     pub(crate) leader: Pid,
     /// Is the leader's number still its own?
     pub(crate) leader_lives: bool,
+    /// A child of ours that is nobody's orphan.
+    pub(crate) guardian: Option<Pid>,
     /// The attempt's mark.
     pub(crate) mark: &'a dyn Fn() -> String,
 }
 
 impl Orphanage {
     /// Makes this process adopt all orphans among its descendants, for as long as it lives.
-    pub(crate) fn open() -> rustix::io::Result<Self> {
+    ///
+    /// # Errors
+    /// The system refuses, or does not tell which children a process has.
+    pub(crate) fn open() -> io::Result<Self> {
+        let own = getpid().as_raw_nonzero().get();
+        let children = File::open(format!("/proc/{own}/task/{own}/children"))?;
         set_child_subreaper(Some(getpid()))?;
-        Ok(Self { own: getpid().as_raw_nonzero().get() })
+        Ok(Self { own, children })
+    }
+
+    /// Our children that may be orphans.
+    fn orphans(&self, guardian: Option<Pid>) -> Vec<RawPid> {
+        let mut list = Vec::new();
+        let mut part = [0; 4096];
+        while let Ok(length @ 1..) = self.children.read_at(&mut part, list.len() as u64) {
+            list.extend_from_slice(part.get(..length).unwrap_or_default());
+        }
+        let guardian = guardian.map(|pid| pid.as_raw_nonzero().get());
+        String::from_utf8_lossy(&list)
+            .split_ascii_whitespace()
+            .filter_map(|child| child.parse().ok())
+            .filter(|child| Some(*child) != guardian)
+            .collect()
     }
 
     /// The living processes of an attempt that are not in its group and that we may signal.
     pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Vec<OwnedFd> {
         let group = whose.leader.as_raw_nonzero().get();
         let mut walk = Walk { group, seen: HashSet::new(), parents: Vec::new(), found: Vec::new() };
-        let orphans = children_of_thread(self.own, self.own);
+        let orphans = self.orphans(whose.guardian);
         if !orphans.is_empty() {
             let mark = (whose.mark)();
             for orphan in orphans {
@@ -64,8 +91,8 @@ impl Orphanage {
     }
 
     /// Collects orphans that have ended, but for children that others wait for.
-    pub(crate) fn reap(&self, is_waited_for: impl Fn(RawPid) -> bool) {
-        for orphan in children_of_thread(self.own, self.own) {
+    pub(crate) fn reap(&self, guardian: Option<Pid>, is_waited_for: impl Fn(RawPid) -> bool) {
+        for orphan in self.orphans(guardian) {
             let has_ended = || Stat::of(orphan).is_some_and(|stat| stat.is_zombie());
             if let Some(pid) = Pid::from_raw(orphan).filter(|_| !is_waited_for(orphan))
                 && has_ended()

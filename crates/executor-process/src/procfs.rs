@@ -58,7 +58,7 @@ impl Stat {
 }
 
 /// The children that one thread of a process has started or adopted. Empty where the kernel does not tell.
-pub(crate) fn children_of_thread(pid: RawPid, thread: RawPid) -> Vec<RawPid> {
+fn children_of_thread(pid: RawPid, thread: RawPid) -> Vec<RawPid> {
     fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))
         .unwrap_or_default()
         .split_ascii_whitespace()

@@ -241,6 +241,11 @@ impl Reactor {
         let now = Instant::now();
         let mut events = VecDeque::from([event]);
         let mut acts = Vec::new();
+        let search = Search {
+            orphanage: self.orphanage.as_ref(),
+            token: &self.guardian_spec.token,
+            guardian: self.guardian.as_ref().map(Guardian::pid),
+        };
         while let Some(event) = events.pop_front() {
             let Some(child) = self.children.get_mut(&id) else { return };
             child.life.on(event, now, &mut acts);
@@ -248,8 +253,7 @@ impl Reactor {
                 match act {
                     Act::Signal(signal) => {
                         // Found before the signal, which may take the tie to them.
-                        let escaped =
-                            escaped(self.orphanage.as_ref(), &self.guardian_spec, id, child);
+                        let escaped = search.escaped(id, child);
                         let sent = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
                         if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
@@ -269,9 +273,8 @@ impl Reactor {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
                     Act::LookWhetherEmpty => {
-                        let is_empty = child.group.is_empty()
-                            && escaped(self.orphanage.as_ref(), &self.guardian_spec, id, child)
-                                .is_empty();
+                        let is_empty =
+                            child.group.is_empty() && search.escaped(id, child).is_empty();
                         events.push_back(Event::Empty(is_empty));
                     }
                     Act::WakeAt(at) => {
@@ -306,10 +309,10 @@ impl Reactor {
         }
         child.group.reap();
         if let Some(orphanage) = &self.orphanage {
-            let guardian = self.guardian.as_ref().map(Guardian::pid);
-            let leaders = self.children.values().map(|child| child.group.leader());
-            let waited_for: Vec<Pid> = leaders.chain(guardian).collect();
-            orphanage.reap(|pid| waited_for.iter().any(|one| one.as_raw_nonzero().get() == pid));
+            let leaders = || self.children.values().map(|child| child.group.leader());
+            orphanage.reap(self.guardian.as_ref().map(Guardian::pid), |pid| {
+                leaders().any(|leader| leader.as_raw_nonzero().get() == pid)
+            });
         }
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
@@ -455,17 +458,24 @@ impl Reactor {
     }
 }
 
-/// The processes of a child that left its group, where they can be found.
-fn escaped(
-    orphanage: Option<&Orphanage>,
-    spec: &GuardianSpec,
-    id: ChildId,
-    child: &Child,
-) -> Vec<OwnedFd> {
-    let Some(orphanage) = orphanage else { return Vec::new() };
-    let mark = || attempt_mark(&spec.token, id);
-    let (leader, leader_lives) = (child.group.leader(), child.exit.is_none());
-    orphanage.escaped(&Whose { leader, leader_lives, mark: &mark })
+/// What is needed to find processes that left their group.
+struct Search<'a> {
+    orphanage: Option<&'a Orphanage>,
+    token: &'a str,
+    guardian: Option<Pid>,
+}
+
+impl Search<'_> {
+    /// Those of one child.
+    fn escaped(&self, id: ChildId, child: &Child) -> Vec<OwnedFd> {
+        let Some(orphanage) = self.orphanage else { return Vec::new() };
+        orphanage.escaped(&Whose {
+            leader: child.group.leader(),
+            leader_lives: child.exit.is_none(),
+            guardian: self.guardian,
+            mark: &|| attempt_mark(self.token, id),
+        })
+    }
 }
 
 fn tell(epoll: &OwnedFd, id: ChildId, child: &mut Child, message: &Down) {

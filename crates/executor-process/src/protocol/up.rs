@@ -1,6 +1,6 @@
 //! What a child says, to and from JSON.
 
-use chongming_core::{Failure, FailureKind, Progress, Text, Value, clean};
+use chongming_core::{Failure, FailureKind, Progress, Text, Value, clean, integer_beyond_64_bits};
 use serde::Deserialize;
 
 /// Longest texts that a child can hand in, in bytes; a longer one is cut, and says so.
@@ -85,7 +85,7 @@ impl Up {
                 message: shorten(raw.message.unwrap_or_default(), MAX_LOG),
             },
             "paused" => Self::Paused { epoch: raw.epoch },
-            "result" => Self::Result(raw.value),
+            "result" => Self::Result(exact(raw.value, line)?),
             "failure" => {
                 let message =
                     raw.message.unwrap_or_else(|| "the command said that it failed".into());
@@ -145,6 +145,14 @@ impl Up {
         }
         line.push_str("}\n");
         line
+    }
+}
+
+/// The value of this line, unless the reader has rounded an integer in it.
+fn exact(value: Value, line: &[u8]) -> Result<Value, String> {
+    match std::str::from_utf8(line).ok().and_then(integer_beyond_64_bits) {
+        Some(number) => Err(format!("the integer {number} has more than 64 bits")),
+        None => Ok(value),
     }
 }
 
@@ -248,6 +256,7 @@ mod tests {
             r#"["result",1]"#,
             r#"{"type":"result","value":NaN}"#,
             r#"{"type":"result","value":1e999}"#,
+            r#"{"type":"result","value":[18446744073709551616]}"#,
             r#"{"type":"result","value":1} x"#,
             r#"{"type":"progress"}"#,
             r#"{"value":1}"#,

@@ -93,11 +93,9 @@ fn a_flood_of_messages_and_long_texts_are_bounded() {
     let flood = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); \
                  echo '{\"type\":\"progress\",\"done\":'$i'}'; done >&4";
     assert_eq!(end(&rig, flood), AttemptEnd::Completed(Value::Null));
-    let long = format!(
-        "printf '{{\"type\":\"failure\",\"message\":\"' >&4; head -c 10000000 /dev/zero | tr '\\0' x >&4; \
-         printf '\"}}\\n' >&4"
-    );
-    let AttemptEnd::Failed(failure) = end(&rig, &long) else { panic!("a failure") };
+    let long = "printf '{\"type\":\"failure\",\"message\":\"' >&4; \
+                head -c 10000000 /dev/zero | tr '\\0' x >&4; printf '\"}\\n' >&4";
+    let AttemptEnd::Failed(failure) = end(&rig, long) else { panic!("a failure") };
     assert!(failure.message.len() <= 16 * 1024 && failure.message.ends_with("(cut)"));
 }
 
