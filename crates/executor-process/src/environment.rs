@@ -1,15 +1,19 @@
 //! The environment of a command: inherited, then ours, then its own (spec 14).
 
 use std::ffi::{CStr, CString, OsStr, OsString};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use chongming_core::Launch;
+use rustix::process::RawPid;
 
 use crate::command::Command;
 use crate::error::GUARDIAN;
+use crate::mailbox::ChildId;
 use crate::protocol::{CHILD_IN, CHILD_OUT};
 
-/// Names the executor that a process belongs to. Nested supervisors add theirs after a comma.
+/// Names the executor that a process belongs to, and the attempt ([`attempt_mark`]). Nested supervisors add
+/// theirs after a comma.
 pub(crate) const SUPERVISOR: &str = "CHONGMING_SUPERVISOR";
 
 const TASK_ID: &str = "CHONGMING_TASK_ID";
@@ -30,6 +34,9 @@ pub(crate) const SERVE: &str = "CHONGMING_SERVE";
 /// Stands before the task's name in the arguments of such a program.
 pub(crate) const SERVE_ARGUMENT: &str = "--chongming-serve";
 
+/// A child with a larger environment is not possible on Linux by default.
+const MAX_ENVIRONMENT: u64 = 8 * 1024 * 1024;
+
 /// More supervisors than this, each started by a task of the one before, are taken for an endless chain.
 const MAX_NESTING: usize = 32;
 
@@ -38,6 +45,12 @@ const MAX_NESTING: usize = 32;
 pub(crate) struct Inherited {
     variables: Vec<(OsString, CString)>,
     marker: String,
+    token: String,
+}
+
+/// What marks the processes of one attempt.
+pub(crate) fn attempt_mark(token: &str, id: ChildId) -> String {
+    format!("{token}.{id}")
 }
 
 impl Inherited {
@@ -60,7 +73,7 @@ impl Inherited {
                 kept.push((name, entry));
             }
         }
-        Self { variables: kept, marker }
+        Self { variables: kept, marker, token: token.to_owned() }
     }
 
     /// The environment of a program that is asked for its tasks over this pipe.
@@ -72,7 +85,7 @@ impl Inherited {
 
     /// Is this program the last of an endless chain of supervisors?
     pub(crate) fn is_nested_too_deep(&self) -> bool {
-        self.marker.split(',').count() > MAX_NESTING
+        self.marker.split(',').count() > 2 * MAX_NESTING
     }
 
     /// The environment of one attempt. `serve` = the pipe that a program which serves a task gets.
@@ -81,17 +94,19 @@ impl Inherited {
     /// Names the variable that cannot be passed on.
     pub(crate) fn for_attempt(
         &self,
+        id: ChildId,
         launch: &Launch,
         command: &Command,
         serve: Option<u64>,
     ) -> Result<Variables<'_>, String> {
+        let marker = format!("{},{}", self.marker, attempt_mark(&self.token, id));
         let attempt = launch.attempt.to_string();
         let (task_in, task_out) = (CHILD_IN.to_string(), CHILD_OUT.to_string());
         let mut own: Vec<(&str, CString)> = Vec::with_capacity(7 + command.env.len());
         let serve = serve.map(|pipe| pipe.to_string());
         let artifacts = launch.files.as_ref().map(|files| files.artifact_dir.as_os_str());
         let ours = [
-            (SUPERVISOR, Some(self.marker.as_bytes())),
+            (SUPERVISOR, Some(marker.as_bytes())),
             (TASK_ID, Some(launch.task_id.as_str().as_bytes())),
             (TASK_NAME, Some(launch.name.as_bytes())),
             (TASK_ATTEMPT, Some(attempt.as_bytes())),
@@ -163,6 +178,15 @@ pub(crate) fn is_marked(environment: &[u8], token: &str) -> bool {
     })
 }
 
+/// The environment that a process was started with; `None` when it is gone or not ours to read.
+pub(crate) fn environment_of(pid: RawPid) -> Option<Vec<u8>> {
+    use std::io::Read;
+    let file = fs::File::open(format!("/proc/{pid}/environ")).ok()?;
+    let mut environment = Vec::new();
+    file.take(MAX_ENVIRONMENT).read_to_end(&mut environment).ok()?;
+    Some(environment)
+}
+
 fn entry(name: &[u8], value: &[u8]) -> Result<CString, std::ffi::NulError> {
     CString::new(OsString::from_vec([name, b"=", value].concat()).into_vec())
 }
@@ -196,7 +220,7 @@ mod tests {
         let inherited = Inherited::from_variables(inherited, "tok");
         let mut command = Command::new(["x"]);
         command.env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let variables = inherited.for_attempt(&launch(), &command, None)?;
+        let variables = inherited.for_attempt(7, &launch(), &command, None)?;
         let mut entries: Vec<String> =
             variables.entries().iter().map(|e| e.to_str().unwrap().to_owned()).collect();
         entries.sort();
@@ -217,7 +241,7 @@ mod tests {
             [
                 "A=1",
                 "B=4",
-                "CHONGMING_SUPERVISOR=tok",
+                "CHONGMING_SUPERVISOR=tok,tok.7",
                 "CHONGMING_TASK_ATTEMPT=2",
                 "CHONGMING_TASK_ID=t1",
                 "CHONGMING_TASK_IN=3",
@@ -243,7 +267,7 @@ mod tests {
     #[test]
     fn a_nested_executor_adds_its_mark() {
         let entries = of(&[("CHONGMING_SUPERVISOR", "outer")], &[]).unwrap();
-        assert!(entries.contains(&"CHONGMING_SUPERVISOR=outer,tok".to_owned()));
+        assert!(entries.contains(&"CHONGMING_SUPERVISOR=outer,tok,tok.7".to_owned()));
         let environment = b"A=1\0CHONGMING_SUPERVISOR=outer,tok\0";
         assert!(is_marked(environment, "outer") && is_marked(environment, "tok"));
         assert!(!is_marked(environment, "ou") && !is_marked(b"XCHONGMING_SUPERVISOR=tok", "tok"));

@@ -24,6 +24,7 @@ use crate::guardian::{
 use crate::init::has_definitions;
 use crate::launcher::{Gate, Job, Launcher};
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
+use crate::orphans::Orphanage;
 use crate::reactor::Reactor;
 use crate::serve::is_meant_to_serve;
 use crate::sys::make_children_waitable;
@@ -38,7 +39,8 @@ const LAST_WAIT: Duration = Duration::from_secs(10);
 ///
 /// No process outlives its attempt: what is left of the group when its leader has ended is ended too, and
 /// only then the end is reported. If this program is killed, its guardian ends all groups. What leaves its
-/// group (by `setsid`) is out of reach of a stop, but not of the guardian.
+/// group (by `setsid`) is reached by the guardian, and otherwise only with
+/// [`adopt_orphans`](ProcessExecutorBuilder::adopt_orphans).
 ///
 /// The commands inherit the environment that this program has when the executor is made. Dropping the
 /// executor kills what still runs and waits for it, but not for ever: what even SIGKILL cannot end at once
@@ -73,6 +75,7 @@ impl ProcessExecutor {
 pub struct ProcessExecutorBuilder {
     program: Option<PathBuf>,
     echo: Option<Echo>,
+    adopts_orphans: bool,
 }
 
 impl ProcessExecutorBuilder {
@@ -90,6 +93,19 @@ impl ProcessExecutorBuilder {
     #[must_use]
     pub fn echo(mut self, echo: Echo) -> Self {
         self.echo = Some(echo);
+        self
+    }
+
+    /// Reaches processes that leave their group (as `setsid` and `timeout` make them): they are stopped,
+    /// paused and ended like the rest of the attempt.
+    ///
+    /// For that this process becomes the parent of all orphans among its descendants, for as long as it
+    /// lives, and collects those that end. So it is only for a program that starts no processes by other
+    /// means from its first thread, or does not wait for them. One that has also cleared its environment is
+    /// found while its parents live, but not afterwards.
+    #[must_use]
+    pub fn adopt_orphans(mut self) -> Self {
+        self.adopts_orphans = true;
         self
     }
 
@@ -120,8 +136,14 @@ impl ProcessExecutorBuilder {
         let line = Line::default();
         let program = spec.program.clone();
         let launcher = Launcher::new(inherited, program, null, line.clone(), Arc::clone(&mailbox));
-        let reactor = Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo)
-            .map_err(system("make an epoll descriptor"))?;
+        let orphanage = self.adopts_orphans.then(Orphanage::open).transpose();
+        let orphanage = orphanage.map_err(|source| ExecutorError::System {
+            what: "become the parent of orphans",
+            source,
+        })?;
+        let reactor =
+            Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
+                .map_err(system("make an epoll descriptor"))?;
         let (running, over) = mpsc::channel();
         let id = thread::Builder::new()
             .name("processes".to_owned())

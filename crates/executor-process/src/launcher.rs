@@ -226,7 +226,7 @@ impl Shared {
         let (up, up_writer) = pipe()?;
         let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
         let serve = command.serves.as_ref().map(|_| pipe_inode);
-        let variables = self.inherited.for_attempt(launch, &command, serve)?;
+        let variables = self.inherited.for_attempt(job.id, launch, &command, serve)?;
         let argv = argv(&command)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;

@@ -7,7 +7,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `sys` | the only `unsafe`: `posix_spawn`, and signals for a pinned group |
-//! | `procfs` `group` `exit` | processes, their groups and their ends |
+//! | `procfs` `group` `orphans` `exit` | processes, their groups, what leaves those, and their ends |
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
 //! | `protocol` | the conversation with children that know us |
@@ -58,6 +58,8 @@ mod launcher;
 mod log_file;
 #[cfg(target_os = "linux")]
 mod mailbox;
+#[cfg(target_os = "linux")]
+mod orphans;
 #[cfg(target_os = "linux")]
 mod output;
 #[cfg(target_os = "linux")]

@@ -7,8 +7,10 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::OFlags;
 
 /// Bytes that the cut's line takes, newlines included.
 const MARK_BYTES: u64 = 60;
@@ -31,7 +33,12 @@ impl LogFile {
     /// # Errors
     /// Those of the file system.
     pub(crate) fn create(path: &Path, limit: u64) -> io::Result<Self> {
-        let open = || File::options().read(true).write(true).create(true).truncate(true).open(path);
+        let open = || {
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(true);
+            // A link that somebody left in its place must not lead us to another file.
+            options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)
+        };
         let file = match (open(), path.parent()) {
             (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
                 fs::create_dir_all(parent)?;
@@ -144,6 +151,16 @@ mod tests {
             assert_eq!(1000 + cut + tail.len(), output.len());
             assert!(output.ends_with(tail));
         }
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("1.log"), dir.path().join("other"));
+        fs::write(&other, "keep").unwrap();
+        std::os::unix::fs::symlink(&other, &path).unwrap();
+        assert!(LogFile::create(&path, 1024).is_err());
+        assert_eq!(fs::read(other).unwrap(), b"keep");
     }
 
     #[test]

@@ -10,6 +10,8 @@ use rustix::process::{Pid, RawPid};
 pub(crate) struct Stat {
     /// One letter: `R`, `S`, `T`, `Z`, …
     pub(crate) state: u8,
+    /// Its parent.
+    pub(crate) parent: RawPid,
     /// Its process group.
     pub(crate) group: RawPid,
     /// Kernel flags.
@@ -37,7 +39,8 @@ impl Stat {
         let mut fields = rest.split_ascii_whitespace();
         Some(Self {
             state: *fields.next()?.as_bytes().first()?,
-            group: fields.nth(1)?.parse().ok()?,
+            parent: fields.next()?.parse().ok()?,
+            group: fields.next()?.parse().ok()?,
             flags: fields.nth(3)?.parse().ok()?,
             start_time: fields.nth(12)?.parse().ok()?,
         })
@@ -52,6 +55,25 @@ impl Stat {
     pub(crate) const fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
+}
+
+/// The children that one thread of a process has started or adopted. Empty where the kernel does not tell.
+fn children_of_thread(pid: RawPid, thread: RawPid) -> Vec<RawPid> {
+    fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"))
+        .unwrap_or_default()
+        .split_ascii_whitespace()
+        .filter_map(|child| child.parse().ok())
+        .collect()
+}
+
+/// The children of a process.
+pub(crate) fn children_of(pid: RawPid) -> Vec<RawPid> {
+    fs::read_dir(format!("/proc/{pid}/task"))
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .flat_map(|thread| children_of_thread(pid, thread))
+        .collect()
 }
 
 /// The ids of all processes that can be seen.
@@ -76,7 +98,10 @@ mod tests {
     fn a_name_full_of_brackets_does_not_confuse() {
         let line = b"42 (a) Z 1 (b)) T 1 77 77 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 8813 2 3";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!(stat, Stat { state: b'T', group: 77, flags: 4_194_560, start_time: 8813 });
+        assert_eq!(
+            stat,
+            Stat { state: b'T', parent: 1, group: 77, flags: 4_194_560, start_time: 8813 }
+        );
         assert_eq!(Stat::parse(b"42 (cut off"), None);
     }
 

@@ -11,15 +11,17 @@ use std::time::{Duration, Instant};
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
 use rustix::event::epoll::{self, CreateFlags, EventFlags};
 use rustix::io::Errno;
-use rustix::process::Signal as Posix;
+use rustix::process::{Pid, Signal as Posix};
 use rustix::time::Timespec;
 
 use crate::Echo;
 use crate::child::{Act, Event, Life};
+use crate::environment::attempt_mark;
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::guardian::{Guardian, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::orphans::{self, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
 use crate::source::Source;
@@ -67,6 +69,7 @@ pub(crate) struct Reactor {
     /// When the latest replacement was started.
     guardian_started: Option<Instant>,
     echo: Option<Echo>,
+    orphanage: Option<Orphanage>,
     buffer: Box<[u8]>,
     closing: bool,
 }
@@ -79,6 +82,7 @@ impl Reactor {
         line: Line,
         guardian_spec: GuardianSpec,
         echo: Option<Echo>,
+        orphanage: Option<Orphanage>,
     ) -> rustix::io::Result<Self> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
@@ -94,6 +98,7 @@ impl Reactor {
             guardian_spec,
             guardian_started: None,
             echo,
+            orphanage,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
             closing: false,
         })
@@ -236,14 +241,22 @@ impl Reactor {
         let now = Instant::now();
         let mut events = VecDeque::from([event]);
         let mut acts = Vec::new();
+        let search = Search {
+            orphanage: self.orphanage.as_ref(),
+            token: &self.guardian_spec.token,
+            guardian: self.guardian.as_ref().map(Guardian::pid),
+        };
         while let Some(event) = events.pop_front() {
             let Some(child) = self.children.get_mut(&id) else { return };
             child.life.on(event, now, &mut acts);
             for act in acts.drain(..) {
                 match act {
                     Act::Signal(signal) => {
+                        // Found before the signal, which may take the tie to them.
+                        let escaped = search.escaped(id, child);
                         let sent = child.group.signal(signal);
-                        if signal == Posix::KILL && sent == Err(Errno::PERM) {
+                        orphans::signal(&escaped, signal);
+                        if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
                             events.push_back(Event::OutOfReach);
                         }
                     }
@@ -260,7 +273,9 @@ impl Reactor {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
                     Act::LookWhetherEmpty => {
-                        events.push_back(Event::Empty(child.group.is_empty()));
+                        let is_empty =
+                            child.group.is_empty() && search.escaped(id, child).is_empty();
+                        events.push_back(Event::Empty(is_empty));
                     }
                     Act::WakeAt(at) => {
                         child.tick_at = Some(at);
@@ -293,6 +308,12 @@ impl Reactor {
             self.heard(&mut child, &heard);
         }
         child.group.reap();
+        if let Some(orphanage) = &self.orphanage {
+            let leaders = || self.children.values().map(|child| child.group.leader());
+            orphanage.reap(self.guardian.as_ref().map(Guardian::pid), |pid| {
+                leaders().any(|leader| leader.as_raw_nonzero().get() == pid)
+            });
+        }
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
         }
@@ -434,6 +455,26 @@ impl Reactor {
         }
         let _ = self.watch(Source::Guardian, guardian.pidfd().as_fd());
         self.guardian = Some(guardian);
+    }
+}
+
+/// What is needed to find processes that left their group.
+struct Search<'a> {
+    orphanage: Option<&'a Orphanage>,
+    token: &'a str,
+    guardian: Option<Pid>,
+}
+
+impl Search<'_> {
+    /// Those of one child.
+    fn escaped(&self, id: ChildId, child: &Child) -> Vec<OwnedFd> {
+        let Some(orphanage) = self.orphanage else { return Vec::new() };
+        orphanage.escaped(&Whose {
+            leader: child.group.leader(),
+            leader_lives: child.exit.is_none(),
+            guardian: self.guardian,
+            mark: &|| attempt_mark(self.token, id),
+        })
     }
 }
 

@@ -53,6 +53,12 @@ impl ProcessExecutorBuilder {
         self
     }
 
+    /// Has no effect on this platform.
+    #[must_use]
+    pub fn adopt_orphans(self) -> Self {
+        self
+    }
+
     /// Says that it cannot be made.
     ///
     /// # Errors

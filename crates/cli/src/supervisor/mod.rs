@@ -95,7 +95,7 @@ impl Supervisor {
         let signals = Caught::new()?;
         let is_quiet = settings.verbosity == Verbosity::Quiet;
         let screen = if is_quiet { None } else { Some(Screen::on_stderr()?) };
-        let mut executor = ProcessExecutor::builder();
+        let mut executor = ProcessExecutor::builder().adopt_orphans();
         if let Some(screen) = &screen {
             executor = executor.echo(screen.echo());
         }

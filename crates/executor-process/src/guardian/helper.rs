@@ -15,7 +15,7 @@ use rustix::process::{
 
 use super::has_socket;
 use super::wire::{self, Message, Received};
-use crate::environment::is_marked;
+use crate::environment::{environment_of, is_marked};
 use crate::procfs::{Stat, all_pids};
 use crate::sys;
 
@@ -25,8 +25,6 @@ const LOT: Duration = Duration::from_millis(10);
 const BETWEEN_SCANS: Duration = Duration::from_millis(20);
 /// Longest time that a process whose environment cannot be seen yet keeps us looking.
 const UNDECIDED: Duration = Duration::from_secs(1);
-/// A child with a larger environment is not possible on Linux by default.
-const MAX_ENVIRONMENT: u64 = 8 * 1024 * 1024;
 
 /// Guards until the supervisor is gone, and never returns.
 pub(super) fn run(token: &str) -> ! {
@@ -155,14 +153,6 @@ fn holds_one_of(pid: RawPid, pipes: &HashSet<u64>) -> bool {
         let inode = target.to_str().and_then(|t| t.strip_prefix("pipe:[")?.strip_suffix(']'));
         inode.and_then(|inode| inode.parse().ok()).is_some_and(|inode| pipes.contains(&inode))
     })
-}
-
-fn environment_of(pid: RawPid) -> Option<Vec<u8>> {
-    use std::io::Read;
-    let file = fs::File::open(format!("/proc/{pid}/environ")).ok()?;
-    let mut environment = Vec::new();
-    file.take(MAX_ENVIRONMENT).read_to_end(&mut environment).ok()?;
-    Some(environment)
 }
 
 #[cfg(test)]

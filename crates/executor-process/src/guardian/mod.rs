@@ -86,6 +86,7 @@ pub(crate) struct GuardianSpec {
 #[derive(Debug)]
 pub(crate) struct Guardian {
     socket: Arc<OwnedFd>,
+    pid: Pid,
     pidfd: OwnedFd,
 }
 
@@ -113,7 +114,7 @@ impl Guardian {
             place: Place::OwnSessionSignalsBlocked,
         })?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self { socket: Arc::new(socket), pidfd })
+        Ok(Self { socket: Arc::new(socket), pid, pidfd })
     }
 
     /// Waits until it says that it guards.
@@ -137,6 +138,11 @@ impl Guardian {
     /// Readable when it has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+
+    /// Its number.
+    pub(crate) const fn pid(&self) -> Pid {
+        self.pid
     }
 
     /// Tells it of a group.

@@ -222,7 +222,7 @@ fn a_supervisor_inside_a_task_is_no_carrier_although_it_inherits_the_mark() {
 #[test]
 fn an_endless_chain_of_supervisors_is_refused() {
     let mut supervisor = std::process::Command::new(TEST_PROGRAM);
-    supervisor.args(["supervise", "1", "true"]).env("CHONGMING_SUPERVISOR", "x,".repeat(40) + "x");
+    supervisor.args(["supervise", "1", "true"]).env("CHONGMING_SUPERVISOR", "x,".repeat(100) + "x");
     let output = supervisor.output().unwrap();
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("TooDeep"));

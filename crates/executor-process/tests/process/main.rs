@@ -8,6 +8,7 @@ mod support;
 mod ends;
 mod functions;
 mod guardian;
+mod hostile;
 mod launching;
 mod left_overs;
 mod modules;

@@ -1,8 +1,8 @@
 //! Logs.
 
-use chongming_core::Report;
+use chongming_core::{AttemptFiles, Report};
 
-use crate::support::{Rig, sh};
+use crate::support::{Rig, launch, sh};
 
 #[test]
 fn both_streams_lie_in_one_log() {
@@ -31,11 +31,23 @@ fn a_long_log_keeps_head_and_tail() {
 #[test]
 fn a_full_disk_neither_blocks_nor_fails_the_command() {
     let rig = Rig::new();
-    std::fs::create_dir(rig.dir.path().join("task")).unwrap();
-    std::os::unix::fs::symlink("/dev/full", rig.log()).unwrap();
-    rig.sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo line $i; done").completed();
+    let files =
+        AttemptFiles { log: "/dev/full".into(), artifact_dir: rig.dir.path().join("task/1") };
+    let command = sh("i=0; while [ $i -lt 20000 ]; do i=$((i+1)); echo line $i; done");
+    launch(&rig.executor, command, Some(files)).completed();
     rig.wait_output("line 20000");
     rig.wait_output("not kept in its log");
+}
+
+#[test]
+fn a_link_in_place_of_the_log_fails_the_launch() {
+    let rig = Rig::new();
+    std::fs::create_dir(rig.dir.path().join("task")).unwrap();
+    let other = rig.dir.path().join("other");
+    std::os::unix::fs::symlink(&other, rig.log()).unwrap();
+    let message = rig.sh("echo x").launch_failed();
+    assert!(message.contains("1.log"), "{message}");
+    assert!(!other.exists());
 }
 
 #[test]

@@ -17,7 +17,7 @@ use chongming_core::{
     AttemptEnd, AttemptFiles, AttemptSink, Carrier, Executor, Failure, FailureKind, Launch, Report,
     Signal, Target, TaskId, Value,
 };
-use chongming_executor_process::{Command, ProcessExecutor};
+use chongming_executor_process::{Command, ProcessExecutor, ProcessExecutorBuilder};
 
 /// Long enough for any machine; only a broken test waits for it.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -71,13 +71,18 @@ pub const TEST_PROGRAM: &str = env!("CARGO_BIN_EXE_process-test-program");
 
 impl Rig {
     pub fn new() -> Self {
+        Self::with(|builder| builder)
+    }
+
+    /// With more options.
+    pub fn with(options: impl FnOnce(ProcessExecutorBuilder) -> ProcessExecutorBuilder) -> Self {
         let output = Arc::new(Watched::new(String::new()));
         let copy = Arc::clone(&output);
         let echo = move |bytes: &[u8]| {
             copy.change(|all| all.push_str(&String::from_utf8_lossy(bytes)));
         };
-        let executor =
-            ProcessExecutor::builder().program(TEST_PROGRAM).echo(Arc::new(echo)).build().unwrap();
+        let builder = ProcessExecutor::builder().program(TEST_PROGRAM).echo(Arc::new(echo));
+        let executor = options(builder).build().unwrap();
         Self { executor, output, dir: tempfile::tempdir().unwrap() }
     }
 

@@ -1,0 +1,139 @@
+//! Processes that left their attempt's group, and what becomes of them when their parents end.
+//!
+//! A process that leaves its group (`setsid` does, and `timeout`) is not reached by the group's signals. While
+//! the leader lives, such a process is among its descendants. Afterwards it is the child of whoever adopts
+//! orphans: of this process, if it asked for that; then the attempt's mark in its environment tells whose it
+//! is.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::process::{
+    Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
+    set_child_subreaper, test_kill_process, waitid,
+};
+
+use crate::environment::{environment_of, is_marked};
+use crate::procfs::{Stat, children_of};
+
+/// This process as the parent of orphans. The kernel makes them children of its first thread.
+#[derive(Debug)]
+pub(crate) struct Orphanage {
+    own: RawPid,
+    /// Kept open: it is read at the end of each attempt, and mostly found empty.
+    children: File,
+}
+
+/// Of which attempt escaped processes are looked for.
+pub(crate) struct Whose<'a> {
+    /// The leader, which is the number of the group.
+    pub(crate) leader: Pid,
+    /// Is the leader's number still its own?
+    pub(crate) leader_lives: bool,
+    /// A child of ours that is nobody's orphan.
+    pub(crate) guardian: Option<Pid>,
+    /// The attempt's mark.
+    pub(crate) mark: &'a dyn Fn() -> String,
+}
+
+impl Orphanage {
+    /// Makes this process adopt all orphans among its descendants, for as long as it lives.
+    ///
+    /// # Errors
+    /// The system refuses, or does not tell which children a process has.
+    pub(crate) fn open() -> io::Result<Self> {
+        let own = getpid().as_raw_nonzero().get();
+        let children = File::open(format!("/proc/{own}/task/{own}/children"))?;
+        set_child_subreaper(Some(getpid()))?;
+        Ok(Self { own, children })
+    }
+
+    /// Our children that may be orphans.
+    fn orphans(&self, guardian: Option<Pid>) -> Vec<RawPid> {
+        let mut list = Vec::new();
+        let mut part = [0; 4096];
+        while let Ok(length @ 1..) = self.children.read_at(&mut part, list.len() as u64) {
+            list.extend_from_slice(part.get(..length).unwrap_or_default());
+        }
+        let guardian = guardian.map(|pid| pid.as_raw_nonzero().get());
+        String::from_utf8_lossy(&list)
+            .split_ascii_whitespace()
+            .filter_map(|child| child.parse().ok())
+            .filter(|child| Some(*child) != guardian)
+            .collect()
+    }
+
+    /// The living processes of an attempt that are not in its group and that we may signal.
+    pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Vec<OwnedFd> {
+        let group = whose.leader.as_raw_nonzero().get();
+        let mut walk = Walk { group, seen: HashSet::new(), parents: Vec::new(), found: Vec::new() };
+        let orphans = self.orphans(whose.guardian);
+        if !orphans.is_empty() {
+            let mark = (whose.mark)();
+            for orphan in orphans {
+                walk.visit(orphan, self.own, |pid| {
+                    environment_of(pid).is_some_and(|environment| is_marked(&environment, &mark))
+                });
+            }
+        }
+        if whose.leader_lives {
+            walk.parents.push(group);
+        }
+        while let Some(parent) = walk.parents.pop() {
+            for child in children_of(parent) {
+                walk.visit(child, parent, |_| true);
+            }
+        }
+        walk.found
+    }
+
+    /// Collects orphans that have ended, but for children that others wait for.
+    pub(crate) fn reap(&self, guardian: Option<Pid>, is_waited_for: impl Fn(RawPid) -> bool) {
+        for orphan in self.orphans(guardian) {
+            let has_ended = || Stat::of(orphan).is_some_and(|stat| stat.is_zombie());
+            if let Some(pid) = Pid::from_raw(orphan).filter(|_| !is_waited_for(orphan))
+                && has_ended()
+            {
+                let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
+            }
+        }
+    }
+}
+
+/// Sends a signal to each.
+pub(crate) fn signal(processes: &[OwnedFd], signal: Signal) {
+    for process in processes {
+        let _ = pidfd_send_signal(process, signal);
+    }
+}
+
+struct Walk {
+    group: RawPid,
+    seen: HashSet<RawPid>,
+    /// Whose children are still to be visited.
+    parents: Vec<RawPid>,
+    found: Vec<OwnedFd>,
+}
+
+impl Walk {
+    /// Takes a process in, with its children to come, if it is still this parent's and is one of ours.
+    fn visit(&mut self, process: RawPid, parent: RawPid, is_ours: impl Fn(RawPid) -> bool) {
+        let Some(pid) = Pid::from_raw(process).filter(|_| self.seen.insert(process)) else {
+            return;
+        };
+        // The descriptor comes first: what is read afterwards belongs to the same process if that still
+        // lives when it is signalled.
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+        let Some(stat) = Stat::of(process) else { return };
+        if stat.parent != parent || stat.is_zombie() || !is_ours(process) {
+            return;
+        }
+        self.parents.push(process);
+        if stat.group != self.group && test_kill_process(pid).is_ok() {
+            self.found.push(pidfd);
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Processes that leave their group are reached where this process adopts orphans. Alone in its program: that
+//! changes the whole process.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod support;
+
+use chongming_core::Signal;
+use chongming_executor_process::ProcessExecutorBuilder;
+use support::{Rig, is_gone, state};
+
+fn rig() -> Rig {
+    Rig::with(ProcessExecutorBuilder::adopt_orphans)
+}
+
+/// Starts a process in a session of its own, waits until it has said `escaped` and its number, and goes on
+/// with `rest`.
+fn escape(rest: &str) -> String {
+    format!(
+        "cd \"$CHONGMING_ARTIFACT_DIR\"; mkfifo said; \
+         setsid sh -c 'echo escaped $$; echo > said; exec sleep 1000' & read x < said; {rest}"
+    )
+}
+
+#[test]
+fn what_left_its_group_ends_before_a_normal_end_is_told() {
+    let rig = rig();
+    rig.sh(&escape("exit 0")).completed();
+    assert!(is_gone(rig.number("escaped")));
+}
+
+#[test]
+fn a_double_fork_that_ignores_sigterm_ends_too() {
+    let rig = rig();
+    let inner = "trap \"\" TERM HUP; echo escaped $(sh -c \"echo \\$PPID\"); echo > said; sleep 1000; sleep 1000";
+    let script = format!(
+        "cd \"$CHONGMING_ARTIFACT_DIR\"; mkfifo said; setsid sh -c '({inner}) &' & read x < said; exit 0"
+    );
+    rig.sh(&script).completed();
+    assert!(is_gone(rig.number("escaped")));
+}
+
+#[test]
+fn a_stop_reaches_what_timeout_started() {
+    let rig = rig();
+    let attempt = rig.sh("timeout 1000 sh -c 'trap \"echo cleaned; exit\" TERM; echo escaped $$; \
+         while :; do sleep 0.01; done'; exit 0");
+    let escaped = rig.number("escaped");
+    attempt.stop();
+    attempt.interrupted();
+    assert!(is_gone(escaped));
+    rig.wait_output("cleaned");
+}
+
+#[test]
+fn a_pause_stops_what_left_its_group() {
+    let rig = rig();
+    let attempt = rig.sh(&escape("echo ready; while :; do sleep 0.01; done"));
+    rig.wait_output("ready");
+    let escaped = rig.number("escaped");
+    for epoch in 1..=3 {
+        attempt.carrier.signal(Signal::Pause { epoch });
+        attempt.paused(epoch);
+        // The signal was sent before the leader's stop was reported; its effect may take a moment.
+        while state(escaped) != Some('T') {
+            std::thread::yield_now();
+        }
+        attempt.carrier.signal(Signal::Resume);
+    }
+    attempt.kill();
+    assert_eq!(attempt.interrupted(), "killed by signal 9 (SIGKILL)");
+    assert!(is_gone(escaped));
+}
+
+#[test]
+fn one_that_cleared_its_environment_is_reached_while_its_parents_live() {
+    let rig = rig();
+    let attempt = rig.sh(
+        "env -i setsid -w sh -c 'trap \"\" TERM; echo escaped $$; while :; do sleep 0.01; done'; exit 0",
+    );
+    let escaped = rig.number("escaped");
+    attempt.kill();
+    attempt.interrupted();
+    support::wait_until_gone(escaped);
+}
+
+#[test]
+fn another_attempts_process_is_left_alone_and_so_is_the_hosts_own() {
+    let rig = rig();
+    let mut own = std::process::Command::new("true").spawn().unwrap();
+    let one = rig.sh(&escape("echo ready; sleep 1000; exit 0"));
+    rig.wait_output("ready");
+    let escaped = rig.number("escaped");
+    for _ in 0..20 {
+        rig.sh("sh -c 'sleep 0 &'; exit 0").completed();
+    }
+    assert!(!is_gone(escaped));
+    one.kill();
+    one.interrupted();
+    assert!(is_gone(escaped));
+    assert!(own.wait().unwrap().success());
+}
