@@ -4,6 +4,7 @@
 mod support;
 
 use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
@@ -115,6 +116,47 @@ fn a_task_that_somebody_else_writes_is_stopped_and_never_overwritten() {
     assert_eq!(outcome.status(), Status::Lost, "the store's word is told");
     assert_eq!(controller.desynced_tasks(), [id("a")]);
     assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
+}
+
+/// Two controllers on a store that fails on demand; the first left a task waiting, and is not heard of.
+fn left_waiting(store: &Arc<Faulty>) -> (Controller, Controller, Receiver<u32>) {
+    let make = || {
+        let (definition, runs) = looping();
+        let builder = Controller::builder().store(store.clone()).max_parallel(1);
+        (builder.register(definition).build().unwrap(), runs)
+    };
+    let (first, runs) = make();
+    first.submit(Submit::new("loop").id(id("runs"))).unwrap();
+    runs.recv().unwrap();
+    first.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    let (second, runs) = make();
+    store.retire(first.incarnation(), Now::Store).unwrap();
+    (first, second, runs)
+}
+
+#[test]
+fn nothing_is_taken_over_on_a_store_that_cannot_write_it_down() {
+    let store = Faulty::new();
+    let (_first, second, runs) = left_waiting(&store);
+    store.fails.store(true, Ordering::SeqCst);
+    let refused = second.submit(Submit::new("loop").id(id("waits"))).err().unwrap();
+    assert!(matches!(refused, SubmitError::Store(_)), "{refused}");
+    store.fails.store(false, Ordering::SeqCst);
+    let untouched = store.get(&id("waits")).unwrap().unwrap();
+    assert_eq!((untouched.status(), untouched.status_version()), (Status::Queued, 1));
+    second.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    assert_eq!(runs.recv().unwrap(), 1, "it runs once, by the second submission");
+    assert!(runs.try_recv().is_err());
+}
+
+#[test]
+fn a_take_over_whose_answer_was_lost_counts() {
+    let store = Faulty::new();
+    let (_first, second, runs) = left_waiting(&store);
+    store.loses_answer.store(true, Ordering::SeqCst);
+    second.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    runs.recv().unwrap();
+    assert!(second.desynced_tasks().is_empty());
 }
 
 #[test]

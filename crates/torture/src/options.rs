@@ -44,6 +44,9 @@ impl Options {
         };
         let mut args = args.iter();
         while let Some(&name) = args.next() {
+            if name == "--help" {
+                return Err(USAGE.to_owned());
+            }
             if name == "--keep" {
                 options.keep = true;
                 continue;

@@ -186,8 +186,7 @@ impl Checker<'_> {
                 continue;
             }
             let (id, attempt) = (mark.task.as_str(), mark.attempt);
-            let rows = tasks.get(id).map_or(&[][..], |task| &task.rows);
-            self.began(mark, rows);
+            self.began(mark, tasks.get(id).copied());
             // One of the two could not be written, or the other would have been another attempt.
             if let Some(before) = begun.insert((id, attempt), mark.at)
                 && !self.is_in_outage(before)
@@ -214,9 +213,10 @@ impl Checker<'_> {
 
     /// Its start stands in the trail, unless the store could not be written then and the start was lost
     /// with its holder; and nothing begins once the task has ended.
-    fn began(&mut self, mark: &Mark, rows: &[Row]) {
+    fn began(&mut self, mark: &Mark, task: Option<&Task>) {
+        let rows = task.map_or(&[][..], |task| &task.rows);
         let starts = rows.iter().filter(|row| row.to == "starting").count();
-        if (starts as u64) < u64::from(mark.attempt) && !self.is_unwritten(mark, rows) {
+        if (starts as u64) < u64::from(mark.attempt) && !self.is_unwritten(mark, task) {
             let detail = format!(
                 "attempt {} began at {} under supervisor {}, and the store has {starts} starts",
                 mark.attempt, mark.at, mark.supervisor
@@ -293,12 +293,16 @@ impl Checker<'_> {
     }
 
     /// Could the store not be written when this body began, and nobody write it later: because the
-    /// supervisor ended before the store was back, or had been declared dead by then?
-    fn is_unwritten(&self, mark: &Mark, rows: &[Row]) -> bool {
+    /// supervisor ended before the store was back, had been declared dead by then, or had begun under an id
+    /// that, as it turned out, was another's?
+    fn is_unwritten(&self, mark: &Mark, task: Option<&Task>) -> bool {
+        let rows = task.map_or(&[][..], |task| &task.rows);
+        let holder = task.and_then(|task| self.holder(task, Micros::MAX));
         let supervisor = self.history.supervisors.iter().find(|s| s.number == mark.supervisor);
         let ended = supervisor.is_some_and(|s| self.is_in_outage(s.life.to));
         let taken = rows.iter().any(|row| row.trigger.starts_with("recovery:") && row.at > mark.at);
-        self.is_in_outage(mark.at) && (ended || taken)
+        let is_anothers = holder.is_some_and(|holder| holder.number != mark.supervisor);
+        self.is_in_outage(mark.at) && (ended || taken || is_anothers)
     }
 
     fn is_in_outage(&self, at: Micros) -> bool {
