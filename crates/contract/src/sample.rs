@@ -125,11 +125,11 @@ pub(crate) fn command(id: &str, task: &str, holder: &str) -> Outcome<NewCommand>
 }
 
 pub(crate) fn create(snapshot: &TaskSnapshot, transitions: &[Transition]) -> Entry {
-    Entry::Create { snapshot: snapshot.clone(), transitions: transitions.to_vec() }
+    Entry::Create { snapshot: snapshot.clone().into(), transitions: transitions.to_vec() }
 }
 
 pub(crate) fn save(snapshot: &TaskSnapshot, expect_version: u64) -> Entry {
-    let (snapshot, transitions) = (snapshot.clone(), Vec::new());
+    let (snapshot, transitions) = (snapshot.clone().into(), Vec::new());
     Entry::Save { snapshot, expect_version, transitions, if_expired: None }
 }
 
@@ -138,13 +138,13 @@ pub(crate) fn save_with(
     expect_version: u64,
     transitions: &[Transition],
 ) -> Entry {
-    let (snapshot, transitions) = (snapshot.clone(), transitions.to_vec());
+    let (snapshot, transitions) = (snapshot.clone().into(), transitions.to_vec());
     Entry::Save { snapshot, expect_version, transitions, if_expired: None }
 }
 
 /// A save that goes through only if the stored holder's lease has expired.
 pub(crate) fn save_if_expired(snapshot: &TaskSnapshot, expect_version: u64, now: Now) -> Entry {
-    let (snapshot, transitions) = (snapshot.clone(), Vec::new());
+    let (snapshot, transitions) = (snapshot.clone().into(), Vec::new());
     Entry::Save { snapshot, expect_version, transitions, if_expired: Some(now) }
 }
 

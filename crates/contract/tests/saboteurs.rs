@@ -146,7 +146,8 @@ impl Saboteur {
                 Some(write(Entry::Create { snapshot, transitions: vec![] }))
             }
             (Fault::CreateReplaces, Entry::Create { snapshot, transitions }, Some(old)) => {
-                let next = snapshot.restored(old.status(), old.status_version() + 1);
+                let next =
+                    Arc::unwrap_or_clone(snapshot).restored(old.status(), old.status_version() + 1);
                 Some(write(save(next, old.status_version(), transitions)))
             }
             (Fault::CreateKeepsHeartbeat, Entry::Create { snapshot, .. }, None) => {
@@ -178,12 +179,8 @@ impl Saboteur {
                 Entry::Save { snapshot, expect_version, transitions, .. },
                 Some(old),
             ) => {
-                let label = snapshot.label.clone().or(old.label);
-                let next = {
-                    let mut next = snapshot;
-                    next.label = label;
-                    next
-                };
+                let mut next = Arc::unwrap_or_clone(snapshot);
+                next.label = next.label.or(old.label);
                 Some(write(save(next, expect_version, transitions)))
             }
             (Fault::TouchForgetsHeartbeat, Entry::Touch(touch), _) => {
@@ -223,15 +220,16 @@ impl Saboteur {
             }
             (
                 Fault::FloatsAreNarrow | Fault::TimesAreSeconds | Fault::NulIsLost,
-                Entry::Create { mut snapshot, transitions },
+                Entry::Create { snapshot, transitions },
                 _,
             ) => {
+                let mut snapshot = Arc::unwrap_or_clone(snapshot);
                 snapshot.value = snapshot.value.map(|value| Box::new(self.worn(*value)));
                 if self.fault == Fault::TimesAreSeconds {
                     let micros = snapshot.created_at.as_micros();
                     snapshot.created_at = Timestamp::from_micros(micros / 1_000_000 * 1_000_000);
                 }
-                Some(write(Entry::Create { snapshot, transitions }))
+                Some(write(Entry::Create { snapshot: snapshot.into(), transitions }))
             }
             _ => None,
         }
@@ -265,8 +263,12 @@ impl Saboteur {
     }
 }
 
-fn save(snapshot: TaskSnapshot, expect_version: u64, transitions: Vec<Transition>) -> Entry {
-    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+fn save(
+    snapshot: impl Into<Arc<TaskSnapshot>>,
+    expect_version: u64,
+    transitions: Vec<Transition>,
+) -> Entry {
+    Entry::Save { snapshot: snapshot.into(), expect_version, transitions, if_expired: None }
 }
 
 fn touch(

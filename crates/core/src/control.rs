@@ -240,7 +240,7 @@ impl ControlClient {
         };
         let id = task.id.clone();
         let entry = Entry::Save {
-            snapshot: task,
+            snapshot: task.into(),
             expect_version,
             transitions: vec![transition],
             if_expired: Some(Now::Store),
@@ -313,7 +313,9 @@ mod tests {
         let id = TaskId::new("t").unwrap();
         let mut task = TaskSnapshot::pending(id, "sync", "a".into(), AT);
         task.supervisor = Some(IncarnationId::new("i").unwrap());
-        store.write(&[Entry::Create { snapshot: task.clone(), transitions: Vec::new() }]).unwrap();
+        store
+            .write(&[Entry::Create { snapshot: task.clone().into(), transitions: Vec::new() }])
+            .unwrap();
         for (to, trigger) in [
             (Status::Queued, Trigger::DependenciesResolved),
             (Status::Starting, Trigger::Dispatch),
@@ -329,7 +331,12 @@ mod tests {
         let expect_version = task.status_version();
         let transition = machine::apply(task, to, trigger, AT, None).unwrap();
         let (snapshot, transitions) = (task.clone(), vec![transition]);
-        let save = Entry::Save { snapshot, expect_version, transitions, if_expired: None };
+        let save = Entry::Save {
+            snapshot: snapshot.into(),
+            expect_version,
+            transitions,
+            if_expired: None,
+        };
         assert_eq!(store.write(&[save]).unwrap(), [Ok(())]);
     }
 

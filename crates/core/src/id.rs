@@ -1,7 +1,7 @@
 //! Identifiers: of a task, of a controller's incarnation, of a command.
 
 use std::fmt;
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -63,25 +63,19 @@ text_id! {
     CommandId, "command id"
 }
 
-/// 12 hexadecimal digits of milliseconds, 20 of randomness.
+/// 12 hexadecimal digits of milliseconds, 16 of randomness, 4 that count. The process takes part, since a
+/// fork inherits seed and count.
 fn unique() -> Text {
     static COUNTER: AtomicU64 = AtomicU64::new(0);
     thread_local!(static SEED: RandomState = RandomState::new());
     let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
     let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let draw = |salt: u64| {
-        SEED.with(|seed| {
-            let mut hasher = seed.build_hasher();
-            hasher.write_u64(count ^ (salt << 63));
-            hasher.write_u32(std::process::id());
-            u128::from(hasher.finish())
-        })
-    };
-    let number = (millis << 80) | ((draw(0) << 16) & ((1 << 80) - 1)) | (draw(1) & 0xffff);
-    let digit = |i: u32| char::from_digit(((number >> (4 * i)) & 0xf) as u32, 16).unwrap_or('0');
-    let mut digits = [0u8; 32];
-    for (i, byte) in (0..32).rev().zip(&mut digits) {
-        digit(i).encode_utf8(std::slice::from_mut(byte));
+    let random = SEED.with(|seed| seed.hash_one((count, std::process::id())));
+    let number = (millis << 80) | (u128::from(random) << 16) | u128::from(count & 0xffff);
+    let mut digits = [b'0'; 32];
+    for (i, digit) in digits.iter_mut().rev().enumerate() {
+        let value = (number >> (4 * i)) as u8 & 0xf;
+        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
     }
     std::str::from_utf8(&digits).unwrap_or_default().into()
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod nodes;
+mod row;
 mod tasks;
 
 use std::collections::{BTreeMap, HashMap};

@@ -115,7 +115,7 @@ fn settle(
         return Ok(found(ReconcileOutcome::MarkedLost, detail));
     }
     let entry = Entry::Save {
-        snapshot: task,
+        snapshot: task.into(),
         expect_version,
         transitions: vec![transition],
         if_expired: Some(Now::Store),

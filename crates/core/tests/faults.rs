@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use chongming_core::store::{Entry, Now, TaskStore};
 use chongming_core::{
-    CloseMode, Controller, InMemoryStore, Status, Submit, SubmitError, TaskContext, TaskDefinition,
-    TaskError, Timestamp, Trigger, machine,
+    CloseMode, Controller, InMemoryStore, ManualClock, Status, Submit, SubmitError, TaskContext,
+    TaskDefinition, TaskError, Timestamp, Trigger, machine, reconcile,
 };
 use support::{Faulty, LIMIT, id, looping, words};
 
@@ -109,12 +109,41 @@ fn a_task_that_somebody_else_writes_is_stopped_and_never_overwritten() {
     let (expect_version, at) = (stolen.status_version(), Timestamp::from_micros(0));
     let row = machine::apply(&mut stolen, Status::Lost, Trigger::Vanished, at, None).unwrap();
     let transitions = vec![row];
-    let entry = Entry::Save { snapshot: stolen, expect_version, transitions, if_expired: None };
+    let entry =
+        Entry::Save { snapshot: stolen.into(), expect_version, transitions, if_expired: None };
     assert_eq!(store.write(&[entry]).unwrap(), [Ok(())]);
     run.resume().unwrap();
     let outcome = run.wait(Some(LIMIT)).unwrap();
     assert_eq!(outcome.status(), Status::Lost, "the store's word is told");
     assert_eq!(controller.desynced_tasks(), [id("a")]);
+    assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
+}
+
+#[test]
+fn a_holder_that_stood_still_after_writing_the_start_launches_nothing_that_was_taken() {
+    let (store, clock) =
+        (Faulty::new(), Arc::new(ManualClock::starting_at(Timestamp::from_micros(0))));
+    let (definition, runs) = looping();
+    let ttl = Duration::from_secs(30);
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
+    let controller = builder.register(definition).build().unwrap();
+    let barrier = Arc::new(Barrier::new(2));
+    *store.hang_done.lock().unwrap() = Some(Arc::clone(&barrier));
+    let run = std::thread::scope(|scope| {
+        let submitted = scope.spawn(|| controller.submit(Submit::new("loop").id(id("a"))).unwrap());
+        barrier.wait();
+        // The start is written, and now the process stands still for longer than its lease.
+        store.retire(controller.incarnation(), Now::Store).unwrap();
+        let ownership = controller.ownership();
+        let found = reconcile(&*store, ownership, false, None, Timestamp::from_micros(0)).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        clock.advance(2 * ttl);
+        barrier.wait();
+        submitted.join().unwrap()
+    });
+    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Lost);
+    assert_eq!(controller.desynced_tasks(), [id("a")]);
+    assert!(runs.try_recv().is_err(), "its body never ran");
     assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
 }
 

@@ -74,19 +74,19 @@ fn created(number: usize) -> Fallible<Entry> {
         machine::apply(&mut task, Status::Queued, Trigger::DependenciesResolved, at, None)?,
         machine::apply(&mut task, Status::Starting, Trigger::Dispatch, at, None)?,
     ];
-    Ok(Entry::Create { snapshot: task, transitions })
+    Ok(Entry::Create { snapshot: task.into(), transitions })
 }
 
 fn ended(created: &Entry) -> Fallible<Entry> {
     let Entry::Create { snapshot, .. } = created else { return Err("not a create".into()) };
-    let (mut task, at) = (snapshot.clone(), snapshot.created_at);
+    let (mut task, at) = ((**snapshot).clone(), snapshot.created_at);
     let transitions = vec![
         machine::apply(&mut task, Status::Running, Trigger::Launched, at, None)?,
         machine::apply(&mut task, Status::Succeeded, Trigger::Completed, at, None)?,
     ];
     task.value = Some(Box::new(Value::Null));
     let expect_version = snapshot.status_version();
-    Ok(Entry::Save { snapshot: task, expect_version, transitions, if_expired: None })
+    Ok(Entry::Save { snapshot: task.into(), expect_version, transitions, if_expired: None })
 }
 
 /// Each batch of creates, followed by the same tasks' ends.

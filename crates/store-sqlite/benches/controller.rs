@@ -142,11 +142,11 @@ fn raw_rate(store: &dyn TaskStore, shape: Shape) -> Result<f64, Anything> {
 }
 
 fn create(snapshot: TaskSnapshot, transitions: Vec<Transition>) -> Entry {
-    Entry::Create { snapshot, transitions }
+    Entry::Create { snapshot: snapshot.into(), transitions }
 }
 
 fn save(snapshot: TaskSnapshot, expect_version: u64, transitions: Vec<Transition>) -> Entry {
-    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+    Entry::Save { snapshot: snapshot.into(), expect_version, transitions, if_expired: None }
 }
 
 /// The same tasks through the whole controller, from the first submission to the last stored end.

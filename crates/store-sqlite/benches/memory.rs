@@ -55,7 +55,7 @@ fn stored_memory() -> Result<f64, Anything> {
             let mut snapshot = TaskSnapshot::pending(id, "noop", "host:1".into(), at);
             let trigger = Trigger::DependenciesResolved;
             let row = machine::apply(&mut snapshot, Status::Queued, trigger, at, None)?;
-            entries.push(Entry::Create { snapshot, transitions: vec![row] });
+            entries.push(Entry::Create { snapshot: snapshot.into(), transitions: vec![row] });
         }
         store.write(&entries)?;
     }

@@ -25,7 +25,7 @@ fn a_lock_held_too_long_is_told_with_file_and_limit() {
         "me".into(),
         Timestamp::from_micros(1),
     );
-    let entry = Entry::Create { snapshot, transitions: vec![] };
+    let entry = Entry::Create { snapshot: snapshot.into(), transitions: vec![] };
     let error = store.write(std::slice::from_ref(&entry)).unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     let text = error.to_string();

@@ -31,7 +31,7 @@ fn error(opened: Result<SqliteStore, StoreError>) -> StoreError {
 fn create(id: &str) -> Entry {
     let at = Timestamp::from_micros(1);
     let snapshot = TaskSnapshot::pending(TaskId::new(id).unwrap(), "t", "me".into(), at);
-    Entry::Create { snapshot, transitions: vec![] }
+    Entry::Create { snapshot: snapshot.into(), transitions: vec![] }
 }
 
 /// Names and contents of all files in a folder.

@@ -77,7 +77,7 @@ pub(super) fn execute(
             node: &node.node,
             depends_on: node.depends_on.iter().map(|upstream| &**upstream).collect(),
             join: node.join.as_str(),
-            task: TaskJson::from(&node.outcome.snapshot),
+            task: TaskJson::from(&*node.outcome.snapshot),
         });
         let json = PipelineJson {
             pipeline: &outcome.pipeline,
@@ -87,7 +87,7 @@ pub(super) fn execute(
         };
         json::write_value(console, &json)?;
     } else {
-        let tasks = || outcome.nodes.iter().map(|node| &node.outcome.snapshot);
+        let tasks = || outcome.nodes.iter().map(|node| &*node.outcome.snapshot);
         let names = outcome.nodes.iter().map(|node| &*node.node);
         console.table(&table(names.zip(tasks()), SystemTime::now().into()))?;
         let run = format!("pipeline {} ({})", outcome.pipeline, outcome.run_id);

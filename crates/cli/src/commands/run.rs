@@ -95,7 +95,7 @@ pub(super) fn execute(
     let opened = opened.map_or_else(|| open_store::create(settings), Ok)?;
     let supervisor = Supervisor::start(opened, &manifest, running, settings, console)?;
     let outcome = supervisor.run(definition(&manifest, entry, running.grace)?, submit)?;
-    let task = &outcome.snapshot;
+    let task = &*outcome.snapshot;
     if settings.json {
         json::write_value(console, &TaskJson::from(task))?;
     } else {

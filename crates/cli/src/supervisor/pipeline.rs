@@ -170,7 +170,7 @@ pub(super) struct NamedRun {
 }
 
 impl NamedRun {
-    fn snapshots(&self) -> Vec<(&str, TaskSnapshot)> {
+    fn snapshots(&self) -> Vec<(&str, Arc<TaskSnapshot>)> {
         let nodes = self.run.nodes();
         nodes.filter_map(|(node, task)| Some((&**node, task.snapshot()?))).collect()
     }
@@ -201,13 +201,15 @@ impl Work for NamedRun {
 
     fn frame(&self, canvas: Canvas) -> Vec<String> {
         let nodes = self.snapshots();
-        let rows: Vec<(&str, &TaskSnapshot)> = nodes.iter().map(|(n, task)| (*n, task)).collect();
+        let rows: Vec<(&str, &TaskSnapshot)> =
+            nodes.iter().map(|(n, task)| (*n, &**task)).collect();
         let room = (canvas.columns, canvas.rows);
         frame(&self.name(), &rows, canvas.now, room, canvas.color)
     }
 
     fn ended_line(&self, task: usize, now: Timestamp) -> Option<String> {
         let (node, task) = self.run.nodes().nth(task)?;
-        Some(node_line(node, &task.snapshot()?, now))
+        let task = task.snapshot()?;
+        Some(node_line(node, &task, now))
     }
 }

@@ -44,6 +44,8 @@ pub(super) struct Reported {
 pub(super) struct Payload {
     pub(super) work: Work,
     pub(super) completion: Arc<Completion>,
+    /// Whoever submitted it has been told that it was taken in.
+    pub(super) is_accepted: bool,
     pub(super) carrier: Option<Arc<dyn Carrier>>,
     /// Signals that came before the carrier.
     pub(super) early: Vec<Signal>,
@@ -51,7 +53,7 @@ pub(super) struct Payload {
 
 impl Payload {
     pub(super) fn new(work: Work, completion: Arc<Completion>) -> Self {
-        Self { work, completion, carrier: None, early: Vec::new() }
+        Self { work, completion, is_accepted: false, carrier: None, early: Vec::new() }
     }
 }
 

@@ -14,13 +14,13 @@ use crate::value::Value;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// Its last state.
-    pub snapshot: TaskSnapshot,
+    pub snapshot: Arc<TaskSnapshot>,
 }
 
 impl Outcome {
     /// Where it ended.
     #[must_use]
-    pub const fn status(&self) -> Status {
+    pub fn status(&self) -> Status {
         self.snapshot.status()
     }
 
@@ -110,10 +110,6 @@ impl Completion {
         } else {
             fate.watchers.push(watcher);
         }
-    }
-
-    pub(super) fn is_accepted(&self) -> bool {
-        self.fate().accepted.is_some()
     }
 
     /// Waits until the submission is taken in or refused.

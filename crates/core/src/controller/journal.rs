@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::id::TaskId;
@@ -62,7 +63,7 @@ struct Pending {
     /// Some write of its rows failed without telling how much of it was stored.
     uncertain: bool,
     /// Its last state, once the scheduler has forgotten it.
-    left: Option<Box<TaskSnapshot>>,
+    left: Option<Arc<TaskSnapshot>>,
 }
 
 /// What one write takes along.
@@ -185,12 +186,12 @@ impl Journal {
     }
 
     /// The scheduler forgets the task; this was its last state.
-    pub(super) fn leave(&mut self, key: TaskKey, snapshot: &TaskSnapshot) {
+    pub(super) fn leave(&mut self, key: TaskKey, snapshot: &Arc<TaskSnapshot>) {
         if let Some(pending) = self.pending.get_mut(&key) {
             if pending.rows.is_empty() && pending.in_flight.is_none() {
                 self.pending.remove(&key);
             } else {
-                pending.left = Some(Box::new(snapshot.clone()));
+                pending.left = Some(Arc::clone(snapshot));
             }
         }
     }
@@ -230,7 +231,7 @@ impl Journal {
     pub(super) fn take<'a>(
         &mut self,
         now: Duration,
-        snapshot: impl Fn(TaskKey) -> Option<&'a TaskSnapshot>,
+        snapshot: impl Fn(TaskKey) -> Option<&'a Arc<TaskSnapshot>>,
     ) -> Batch {
         let mut batch = Batch::default();
         while batch.parts.len() < MAX_BATCH
@@ -238,7 +239,7 @@ impl Journal {
         {
             let Some(pending) = self.pending.get_mut(&key) else { continue };
             pending.queued = false;
-            let state = pending.left.as_deref().or_else(|| snapshot(key)).cloned();
+            let state = pending.left.as_ref().or_else(|| snapshot(key)).cloned();
             let Some(state) = state.filter(|_| !pending.rows.is_empty()) else { continue };
             if std::mem::take(&mut pending.touched) {
                 batch.touch(key, &state);
@@ -378,6 +379,15 @@ impl Journal {
         self.pending.get(&key).is_some_and(|p| matches!(p.stored, Stored::Version(_)))
     }
 
+    /// The same, or may the store have it by now, with a write that was not answered yet?
+    pub(super) fn may_be_stored(&self, key: TaskKey) -> bool {
+        self.pending.get(&key).is_some_and(|pending| match pending.stored {
+            Stored::Version(_) => true,
+            Stored::Nothing => pending.in_flight.is_some() || pending.uncertain,
+            Stored::ToAdopt(_) => false,
+        })
+    }
+
     fn record_all(&mut self, at: Timestamp) -> Vec<Outcome> {
         let open: Vec<_> = self
             .pending
@@ -438,7 +448,7 @@ impl Journal {
 }
 
 impl Pending {
-    fn entry(&mut self, snapshot: TaskSnapshot) -> Entry {
+    fn entry(&mut self, snapshot: Arc<TaskSnapshot>) -> Entry {
         let transitions = std::mem::take(&mut self.rows);
         match self.stored {
             Stored::Nothing => Entry::Create { snapshot, transitions },

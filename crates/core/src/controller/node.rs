@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crate::controller::engine::Engine;
 use crate::controller::guarded::{Asker, Core};
+use crate::executor::{Launch, Report};
+use crate::failure::{Failure, FailureKind};
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{EndCause, Refused, Reply, Request, TaskKey};
 use crate::status::StatusSet;
@@ -128,12 +130,37 @@ impl Engine {
 
     /// Renews the lease when it may have run out, before anything else is written.
     pub(super) fn renew_if_overdue(self: &Arc<Self>) {
-        let last = self.lease.last_renewal();
-        let is_overdue = last
-            .is_some_and(|at| self.clock.monotonic().saturating_sub(at) >= self.options.lease_ttl);
-        if is_overdue {
+        if self.is_overdue() {
             self.renew();
         }
+    }
+
+    /// May the lease have run out, by our own clock?
+    fn is_overdue(&self) -> bool {
+        let last = self.lease.last_renewal();
+        last.is_some_and(|at| self.clock.monotonic().saturating_sub(at) >= self.options.lease_ttl)
+    }
+
+    /// Of what is to be launched, that of which nobody else has taken the task, or declared it lost, while
+    /// this process stood still after it had written the start (spec 10). Work goes on where the store
+    /// cannot be reached.
+    pub(super) fn still_ours(
+        self: &Arc<Self>,
+        launches: Vec<(TaskKey, Launch)>,
+    ) -> Vec<(TaskKey, Launch)> {
+        if !self.is_overdue() || self.lock().journal.is_down() {
+            return launches;
+        }
+        self.renew();
+        let core = self.lock();
+        let is_ours = |(key, _): &(TaskKey, Launch)| !core.scheduler.is_disowned(*key);
+        let (ours, taken): (Vec<_>, Vec<_>) = launches.into_iter().partition(is_ours);
+        drop(core);
+        for (_, launch) in taken {
+            let failure = Failure::new(FailureKind::LaunchFailed, "the task was taken over");
+            launch.sink.report(Report::LaunchFailed(failure));
+        }
+        ours
     }
 
     /// Writes the node row and renews the lease.
@@ -156,7 +183,7 @@ impl Engine {
     fn look_for_taken_tasks(self: &Arc<Self>) -> Result<(), StoreError> {
         let ours: Vec<(TaskKey, TaskId)> = {
             let core = self.lock();
-            let stored = core.scheduler.keys().filter(|key| core.journal.is_stored(*key));
+            let stored = core.scheduler.keys().filter(|key| core.journal.may_be_stored(*key));
             stored.filter_map(|key| Some((key, core.scheduler.snapshot(key)?.id.clone()))).collect()
         };
         let filter = TaskFilter {
@@ -175,12 +202,15 @@ impl Engine {
             }
         }
         for (key, id) in ours.into_iter().filter(|(_, id)| !still_ours.contains(id)) {
-            // It may also have ended meanwhile, by our own hand: the store's word decides.
-            let is_taken = self.store.get(&id)?.is_none_or(|task| {
-                let known = self.lock().scheduler.snapshot(key).map(|t| t.status_version());
-                known.is_some_and(|known| task.status_version() > known)
-                    || task.supervisor.as_ref() != Some(self.incarnation())
-            });
+            // It may also have ended meanwhile, by our own hand, or not be made yet: the store's word decides.
+            let is_taken = match self.store.get(&id)? {
+                Some(task) => {
+                    let known = self.lock().scheduler.snapshot(key).map(|t| t.status_version());
+                    known.is_some_and(|known| task.status_version() > known)
+                        || task.supervisor.as_ref() != Some(self.incarnation())
+                }
+                None => self.lock().journal.is_stored(key),
+            };
             if is_taken {
                 self.with(|core, now| {
                     core.desynced.push(id);

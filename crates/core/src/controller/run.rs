@@ -38,7 +38,7 @@ impl TaskRun {
         }
         // Somebody else wrote its end.
         match self.controller.get(&self.id) {
-            Ok(Some(snapshot)) => Ok(Arc::new(Outcome { snapshot })),
+            Ok(Some(snapshot)) => Ok(Arc::new(Outcome { snapshot: snapshot.into() })),
             Ok(None) | Err(_) => Ok(end.outcome),
         }
     }
@@ -51,10 +51,10 @@ impl TaskRun {
 
     /// Its state right now, written or not.
     #[must_use]
-    pub fn snapshot(&self) -> Option<TaskSnapshot> {
+    pub fn snapshot(&self) -> Option<Arc<TaskSnapshot>> {
         let current =
             self.controller.engine.with(|core, _| core.scheduler.snapshot(self.key).cloned());
-        current.or_else(|| self.outcome().map(|outcome| outcome.snapshot.clone()))
+        current.or_else(|| self.outcome().map(|outcome| Arc::clone(&outcome.snapshot)))
     }
 
     /// Its trail, as far as it is written.

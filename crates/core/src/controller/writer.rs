@@ -51,8 +51,8 @@ impl Engine {
     pub(super) fn settle(&self, core: &mut Core, outcome: Outcome, now: Moment) {
         match outcome {
             Outcome::Stored(key, version) | Outcome::Recorded(key, version) => {
-                if let Some(payload) = core.scheduler.payload(key)
-                    && !payload.completion.is_accepted()
+                if let Some(payload) = core.scheduler.payload_mut(key)
+                    && !std::mem::replace(&mut payload.is_accepted, true)
                 {
                     payload.completion.accept();
                 }
@@ -92,7 +92,8 @@ impl Engine {
             let id = entry.task_id();
             // A store that cannot be read, either, would keep us waiting for each of them.
             let Ok(stored) = self.store.get(id) else { break };
-            let is_ours = |task: &TaskSnapshot| task.supervisor.as_ref() == Some(self.incarnation());
+            let is_ours =
+                |task: &TaskSnapshot| task.supervisor.as_ref() == Some(self.incarnation());
             match stored {
                 Some(task) if is_ours(&task) => {}
                 Some(_) | None if is_adoption => {
@@ -128,7 +129,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
         core.journal.forget(key);
         return;
     };
-    if payload.completion.is_accepted() {
+    if payload.is_accepted {
         if let Some(task) = core.scheduler.snapshot(key) {
             core.desynced.push(task.id.clone());
         }
@@ -145,7 +146,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
 
 /// Nothing comes of a submission that nobody was told to be taken in.
 fn reject(core: &mut Core, key: TaskKey, error: SubmitError) {
-    if core.scheduler.payload(key).is_none_or(|payload| payload.completion.is_accepted()) {
+    if core.scheduler.payload(key).is_none_or(|payload| payload.is_accepted) {
         return;
     }
     core.journal.forget(key);

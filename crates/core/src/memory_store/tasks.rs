@@ -1,34 +1,29 @@
-//! Task rows and their trails.
+//! Task rows, by id and in the order of their creation.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, hash_map};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map};
+use std::sync::Arc;
 
 use crate::id::{IncarnationId, TaskId};
 use crate::memory_store::nodes::Nodes;
+use crate::memory_store::row::Row;
 use crate::snapshot::TaskSnapshot;
 use crate::status::StatusSet;
 use crate::store::{
     Count, Cursor, Entry, EntryError, Now, StoreError, StoreErrorKind, TaskFilter, TaskPage,
-    TaskQuery, Touch,
+    TaskQuery,
 };
 use crate::time::Timestamp;
 use crate::transition::Transition;
 
-/// Rows by id, which is how they are written: one look-up each.
 #[derive(Default)]
 pub(super) struct Tasks {
-    rows: HashMap<TaskId, Box<Row>>,
-    /// By the sequence in which they were created: the order of pages.
-    order: BTreeMap<u64, TaskId>,
+    /// In the order of creation, which is the order of pages; `None` where one was pruned.
+    rows: VecDeque<Option<Row>>,
+    /// The sequence number of the first of them.
+    first: u64,
+    by_id: HashMap<TaskId, u64>,
     /// What most queries ask for, so that ended tasks cost them nothing.
     unfinished: BTreeSet<u64>,
-    last: u64,
-}
-
-struct Row {
-    seq: u64,
-    snapshot: TaskSnapshot,
-    /// Ascending versions.
-    trail: Vec<Transition>,
 }
 
 impl Tasks {
@@ -41,62 +36,72 @@ impl Tasks {
         match entry {
             Entry::Create { snapshot, transitions } => self.create(snapshot, transitions),
             Entry::Save { snapshot, expect_version, transitions, if_expired } => {
-                let row = self.rows.get_mut(&snapshot.id).ok_or(EntryError::NotFound)?;
-                let stored = row.snapshot.status_version;
+                let (seq, row) = self.row_mut(&snapshot.id).ok_or(EntryError::NotFound)?;
+                let stored = row.state().status_version;
                 if stored != *expect_version {
                     return Err(EntryError::Conflict { stored });
                 }
                 if snapshot.status_version <= stored {
                     return Err(EntryError::NotNewer);
                 }
-                let guard = row.snapshot.supervisor.as_ref().zip(*if_expired);
+                let guard = row.state().supervisor.as_ref().zip(*if_expired);
                 if let Some(until) = guard.and_then(|(holder, now)| held(holder, now)) {
                     return Err(EntryError::LeaseHeld { until });
                 }
-                let was_terminal = row.snapshot.status.is_terminal();
+                let was_terminal = row.state().status.is_terminal();
                 row.save(snapshot, transitions);
                 match (was_terminal, snapshot.status.is_terminal()) {
-                    (false, true) => drop(self.unfinished.remove(&row.seq)),
-                    (true, false) => drop(self.unfinished.insert(row.seq)),
+                    (false, true) => drop(self.unfinished.remove(&seq)),
+                    (true, false) => drop(self.unfinished.insert(seq)),
                     (false, false) | (true, true) => {}
                 }
                 Ok(())
             }
             Entry::Touch(touch) => {
-                let row = self.rows.get_mut(&touch.task_id).ok_or(EntryError::NotFound)?;
+                let (_, row) = self.row_mut(&touch.task_id).ok_or(EntryError::NotFound)?;
                 row.touch(touch);
                 Ok(())
             }
         }
     }
 
-    fn create(&mut self, task: &TaskSnapshot, trail: &[Transition]) -> Result<(), EntryError> {
-        let hash_map::Entry::Vacant(place) = self.rows.entry(task.id.clone()) else {
-            return Err(EntryError::Exists);
+    fn create(&mut self, task: &Arc<TaskSnapshot>, trail: &[Transition]) -> Result<(), EntryError> {
+        let seq = self.first + self.rows.len() as u64;
+        match self.by_id.entry(task.id.clone()) {
+            hash_map::Entry::Occupied(_) => return Err(EntryError::Exists),
+            hash_map::Entry::Vacant(place) => place.insert(seq),
         };
-        self.last += 1;
-        let (seq, trail_rows) = (self.last, Vec::with_capacity(trail.len()));
-        let row = place.insert(Box::new(Row { seq, snapshot: task.clone(), trail: trail_rows }));
-        row.snapshot.lease_until = None;
-        row.snapshot.progress = None;
-        row.snapshot.last_heartbeat_at = None;
-        row.append(trail);
-        self.order.insert(seq, task.id.clone());
+        self.rows.push_back(Some(Row::new(task, trail)));
         if !task.status.is_terminal() {
             self.unfinished.insert(seq);
         }
         Ok(())
     }
 
+    fn place(&self, seq: u64) -> Option<usize> {
+        usize::try_from(seq.checked_sub(self.first)?).ok()
+    }
+
+    fn at(&self, seq: u64) -> Option<&Row> {
+        self.rows.get(self.place(seq)?)?.as_ref()
+    }
+
+    fn row(&self, id: &TaskId) -> Option<&Row> {
+        self.at(*self.by_id.get(id)?)
+    }
+
+    fn row_mut(&mut self, id: &TaskId) -> Option<(u64, &mut Row)> {
+        let seq = *self.by_id.get(id)?;
+        let place = self.place(seq)?;
+        Some((seq, self.rows.get_mut(place)?.as_mut()?))
+    }
+
     pub(super) fn get(&self, id: &TaskId) -> Option<TaskSnapshot> {
-        self.rows.get(id).map(|row| row.snapshot.clone())
+        self.row(id).map(Row::task)
     }
 
     pub(super) fn history(&self, id: &TaskId, after: u64, limit: usize) -> Vec<Transition> {
-        let newer = self.rows.get(id).map_or(&[][..], |row| {
-            row.trail.get(row.trail.partition_point(|t| t.version <= after)..).unwrap_or_default()
-        });
-        newer.iter().take(limit).cloned().collect()
+        self.row(id).map_or_else(Vec::new, |row| row.history(after, limit))
     }
 
     /// Rows that may match, newest first, below `before`.
@@ -104,15 +109,17 @@ impl Tasks {
         &'a self,
         filter: &TaskFilter,
         before: u64,
-    ) -> Box<dyn Iterator<Item = (u64, &'a TaskSnapshot)> + 'a> {
+    ) -> Box<dyn Iterator<Item = (u64, &'a Row)> + 'a> {
         let unfinished = StatusSet::unfinished();
-        let row = |(seq, id): (u64, &TaskId)| self.rows.get(id).map(|row| (seq, &row.snapshot));
         if filter.statuses.is_some_and(|set| set.iter().all(|s| unfinished.contains(s))) {
-            let ids = |seq: &u64| self.order.get(seq).map(|id| (*seq, id));
-            Box::new(self.unfinished.range(..before).rev().filter_map(ids).filter_map(row))
+            let seqs = self.unfinished.range(..before).rev();
+            Box::new(seqs.filter_map(|seq| Some((*seq, self.at(*seq)?))))
         } else {
-            let newest = self.order.range(..before).rev();
-            Box::new(newest.map(|(seq, id)| (*seq, id)).filter_map(row))
+            let older = self.place(before).unwrap_or(0).min(self.rows.len());
+            let rows = self.rows.range(..older).enumerate().rev();
+            Box::new(
+                rows.filter_map(|(place, row)| Some((self.first + place as u64, row.as_ref()?))),
+            )
         }
     }
 
@@ -135,11 +142,11 @@ impl Tasks {
         };
         let mut matching = self
             .candidates(&query.filter, before)
-            .filter(|(_, task)| matches(&query.filter, task, nodes, now));
+            .filter(|(_, row)| matches(&query.filter, row.state(), nodes, now));
         let mut page = TaskPage::default();
         let mut last = 0;
-        for (seq, task) in matching.by_ref().take(query.limit) {
-            page.tasks.push(nodes.with_lease(task.clone()));
+        for (seq, row) in matching.by_ref().take(query.limit) {
+            page.tasks.push(nodes.with_lease(row.task()));
             last = seq;
         }
         page.next = matching.next().map(|_| Cursor(last.to_string().into()));
@@ -153,7 +160,8 @@ impl Tasks {
         now: Option<Timestamp>,
     ) -> Vec<Count> {
         let mut counts = HashMap::new();
-        for (_, task) in self.candidates(filter, u64::MAX) {
+        for (_, row) in self.candidates(filter, u64::MAX) {
+            let task = row.state();
             if matches(filter, task, nodes, now) {
                 *counts.entry((task.bucket, task.status)).or_insert(0) += 1;
             }
@@ -166,59 +174,29 @@ impl Tasks {
 
     pub(super) fn ended_before(&self, time: Timestamp, limit: usize) -> Vec<TaskId> {
         let ended =
-            self.rows.values().map(|row| &row.snapshot).filter(|task| {
+            self.rows.iter().flatten().map(Row::state).filter(|task| {
                 task.status.is_terminal() && task.ended_at.is_some_and(|at| at < time)
             });
         ended.map(|task| task.id.clone()).take(limit).collect()
     }
 
     pub(super) fn unfinished_supervisors(&self) -> HashSet<IncarnationId> {
-        let ids = self.unfinished.iter().filter_map(|seq| self.order.get(seq));
-        ids.filter_map(|id| self.rows.get(id)?.snapshot.supervisor.clone()).collect()
+        let rows = self.unfinished.iter().filter_map(|seq| self.at(*seq));
+        rows.filter_map(|row| row.state().supervisor.clone()).collect()
     }
 
     /// Removes ended tasks with their trails.
     pub(super) fn remove(&mut self, ids: &[TaskId]) {
         for id in ids {
-            if let Some(row) = self.rows.remove(id) {
-                self.order.remove(&row.seq);
-            }
-        }
-    }
-}
-
-impl Row {
-    /// Takes over the new version, but for what only a submission or a touch writes.
-    fn save(&mut self, new: &TaskSnapshot, trail: &[Transition]) {
-        let old = std::mem::replace(&mut self.snapshot, new.clone());
-        self.snapshot.name = old.name;
-        self.snapshot.bucket = old.bucket;
-        self.snapshot.bucket_key = old.bucket_key;
-        self.snapshot.created_at = old.created_at;
-        self.snapshot.progress = old.progress;
-        self.snapshot.last_heartbeat_at = old.last_heartbeat_at;
-        self.snapshot.lease_until = None;
-        self.append(trail);
-    }
-
-    fn touch(&mut self, touch: &Touch) {
-        if let Some(progress) = &touch.progress {
-            self.snapshot.progress = Some(progress.clone());
-        }
-        if touch.heartbeat_at.is_some() {
-            self.snapshot.last_heartbeat_at = touch.heartbeat_at;
-        }
-    }
-
-    fn append(&mut self, trail: &[Transition]) {
-        for transition in trail {
-            if self.trail.last().is_none_or(|last| last.version < transition.version) {
-                self.trail.push(transition.clone());
-            } else if let Err(place) =
-                self.trail.binary_search_by_key(&transition.version, |t| t.version)
+            if let Some(seq) = self.by_id.remove(id)
+                && let Some(row) = self.place(seq).and_then(|place| self.rows.get_mut(place))
             {
-                self.trail.insert(place, transition.clone());
+                *row = None;
             }
+        }
+        while let Some(None) = self.rows.front() {
+            self.rows.pop_front();
+            self.first += 1;
         }
     }
 }

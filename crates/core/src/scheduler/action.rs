@@ -1,5 +1,6 @@
 //! What goes in and out of the scheduler, as values.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::executor::Signal;
@@ -144,7 +145,7 @@ pub struct Finished<P> {
     /// The key that it had.
     pub key: TaskKey,
     /// Its last state.
-    pub snapshot: TaskSnapshot,
+    pub snapshot: Arc<TaskSnapshot>,
     /// What was handed in with it.
     pub payload: P,
     /// Somebody else writes this task: the store knows its end, not we.

@@ -16,7 +16,7 @@ mod tests;
 mod timers;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, hash_map};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,13 +85,12 @@ impl<P> Scheduler<P> {
         out: &mut Vec<Action<P>>,
     ) -> Result<TaskKey, Box<Submission<P>>> {
         let Submission { snapshot, policy, entrance, payload } = submission;
-        if self.ids.contains_key(&snapshot.id) {
+        let hash_map::Entry::Vacant(place) = self.ids.entry(snapshot.id.clone()) else {
             return Err(Box::new(Submission { snapshot, policy, entrance, payload }));
-        }
-        let id = snapshot.id.clone();
+        };
         let settled = snapshot.status_version();
         let key = self.tasks.insert(Task {
-            snapshot,
+            snapshot: Arc::new(snapshot),
             policy,
             payload,
             phase: Phase::Idle,
@@ -101,7 +100,7 @@ impl<P> Scheduler<P> {
             due: None,
             disowned: false,
         });
-        self.ids.insert(id, key);
+        place.insert(key);
         match entrance {
             Entrance::Queued => {
                 self.enqueue(key, Trigger::DependenciesResolved, now, out);
@@ -193,9 +192,15 @@ impl<P> Scheduler<P> {
         self.settled(key, version, now, out);
     }
 
+    /// Does the task belong to somebody else by now, and only its carrier still has to go?
+    #[must_use]
+    pub fn is_disowned(&self, key: TaskKey) -> bool {
+        self.tasks.get(key).is_none_or(|task| task.disowned)
+    }
+
     /// Takes a task back that was never accepted, as if it had not been submitted. Follow with
     /// [`dispatch`](Self::dispatch).
-    pub fn withdraw(&mut self, key: TaskKey) -> Option<(TaskSnapshot, P)> {
+    pub fn withdraw(&mut self, key: TaskKey) -> Option<(Arc<TaskSnapshot>, P)> {
         self.leave(key);
         let task = self.tasks.remove(key)?;
         if let Some(due) = task.due {
@@ -213,7 +218,7 @@ impl<P> Scheduler<P> {
 
     /// The state of a task that is here.
     #[must_use]
-    pub fn snapshot(&self, key: TaskKey) -> Option<&TaskSnapshot> {
+    pub fn snapshot(&self, key: TaskKey) -> Option<&Arc<TaskSnapshot>> {
         self.tasks.get(key).map(|task| &task.snapshot)
     }
 
@@ -251,12 +256,12 @@ impl<P> Scheduler<P> {
         else {
             return;
         };
-        task.snapshot.progress = Some(Box::new(progress));
+        task.state_mut().progress = Some(Box::new(progress));
         out.push(Action::Touch(key));
     }
 
     fn status(&self, key: TaskKey) -> Option<Status> {
-        self.snapshot(key).map(TaskSnapshot::status)
+        self.snapshot(key).map(|task| task.status())
     }
 
     /// Moves a task by the table and has it recorded; `false` when the table forbids it.
@@ -270,7 +275,7 @@ impl<P> Scheduler<P> {
         out: &mut Vec<Action<P>>,
     ) -> bool {
         let Some(task) = self.tasks.get_mut(key) else { return false };
-        let Ok(transition) = machine::apply(&mut task.snapshot, to, trigger, at, reason) else {
+        let Ok(transition) = machine::apply(task.state_mut(), to, trigger, at, reason) else {
             return false;
         };
         if task.disowned {

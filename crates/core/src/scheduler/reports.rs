@@ -36,7 +36,7 @@ impl<P> Scheduler<P> {
             Report::Paused { epoch } => self.pause_reached(key, epoch, now, out),
             Report::Activity => {
                 carried.active_at = carried.run_time.at(now.mono);
-                task.snapshot.last_heartbeat_at = Some(now.wall);
+                task.state_mut().last_heartbeat_at = Some(now.wall);
                 out.push(Action::Touch(key));
             }
             Report::Progress(progress) => self.progress(key, progress, out),
@@ -116,8 +116,9 @@ impl<P> Scheduler<P> {
 
     fn completed(&mut self, key: TaskKey, value: Value, now: Moment, out: &mut Vec<Action<P>>) {
         if let Some(task) = self.tasks.get_mut(key) {
-            task.snapshot.failure = None;
-            task.snapshot.value = (value != Value::Null).then(|| Box::new(value));
+            let state = task.state_mut();
+            state.failure = None;
+            state.value = (value != Value::Null).then(|| Box::new(value));
         }
         self.step(key, Status::Succeeded, Trigger::Completed, None, now.wall, out);
         self.ended(key, out);
@@ -139,7 +140,7 @@ impl<P> Scheduler<P> {
         let retry = &task.policy.retry;
         let again = may_retry && retry.covers(&failure) && attempt < task.snapshot.max_attempts;
         let due = now.mono.saturating_add(retry.backoff.delay(attempt, chance));
-        task.snapshot.failure = Some(Box::new(failure));
+        task.state_mut().failure = Some(Box::new(failure));
         if again {
             self.step(key, Status::RetryWait, trigger, None, now.wall, out);
             let carried = self.leave(key);
@@ -200,7 +201,7 @@ impl<P> Scheduler<P> {
         out: &mut Vec<Action<P>>,
     ) {
         if let Some(task) = self.tasks.get_mut(key) {
-            task.snapshot.failure = Some(Box::new(Failure::new(FailureKind::Lost, message)));
+            task.state_mut().failure = Some(Box::new(Failure::new(FailureKind::Lost, message)));
         }
         self.step(key, Status::Lost, trigger, Some(clean(message)), now.wall, out);
         self.ended(key, out);

@@ -10,7 +10,8 @@ use crate::task::ACTIVITY_RESOLUTION;
 use crate::text::Text;
 
 pub(super) struct Task<P> {
-    pub(super) snapshot: TaskSnapshot,
+    /// Shared with writes under way and with whoever is told: changed by copy while it is.
+    pub(super) snapshot: Arc<TaskSnapshot>,
     pub(super) policy: Arc<Policy>,
     pub(super) payload: P,
     pub(super) phase: Phase,
@@ -106,6 +107,11 @@ impl RunTime {
 }
 
 impl<P> Task<P> {
+    /// Its state, to change.
+    pub(super) fn state_mut(&mut self) -> &mut TaskSnapshot {
+        Arc::make_mut(&mut self.snapshot)
+    }
+
     pub(super) fn carried(&self) -> Option<&Carried> {
         match &self.phase {
             Phase::Carried(carried) => Some(carried),

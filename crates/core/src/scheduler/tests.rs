@@ -130,7 +130,7 @@ impl World {
             6 => Report::Ended(AttemptEnd::Vanished { message: "gone".into() }),
             7 => Report::Paused { epoch: 0 },
             _ => {
-                let status = self.scheduler.snapshot(key).map(TaskSnapshot::status);
+                let status = self.scheduler.snapshot(key).map(|task| task.status());
                 if matches!(status, Some(Status::Starting | Status::Stopping)) {
                     Report::LaunchFailed(failure(FailureKind::LaunchFailed))
                 } else {

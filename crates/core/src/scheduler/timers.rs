@@ -90,7 +90,7 @@ impl<P> Scheduler<P> {
         let Some(task) = self.tasks.get_mut(key) else { return };
         let limit = task.policy.timeout.start.unwrap_or_default();
         let message = format!("it was not started within {limit:?}");
-        task.snapshot.failure = Some(Box::new(Failure::new(FailureKind::TimeoutStart, message)));
+        task.state_mut().failure = Some(Box::new(Failure::new(FailureKind::TimeoutStart, message)));
         self.step(key, Status::Failed, Trigger::TimeoutStart, None, now.wall, out);
         self.ended(key, out);
     }

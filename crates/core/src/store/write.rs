@@ -1,5 +1,7 @@
 //! What is written to a store: independent entries, many to a batch (spec 9).
 
+use std::sync::Arc;
+
 use crate::id::TaskId;
 use crate::snapshot::{Progress, TaskSnapshot};
 use crate::time::Timestamp;
@@ -21,14 +23,14 @@ pub enum Entry {
     /// A task that the store does not have yet, with the trail that led to this version.
     Create {
         /// Its state; lease, progress and heartbeat are ignored.
-        snapshot: TaskSnapshot,
+        snapshot: Arc<TaskSnapshot>,
         /// Audit rows up to the snapshot's version.
         transitions: Vec<Transition>,
     },
     /// A new version of a stored task, with the trail since the stored one.
     Save {
         /// Its new state; lease, progress and heartbeat are ignored.
-        snapshot: TaskSnapshot,
+        snapshot: Arc<TaskSnapshot>,
         /// The version that must be stored, exactly.
         expect_version: u64,
         /// Audit rows up to the snapshot's version; a (task, version) that exists is skipped.
@@ -76,7 +78,7 @@ impl Entry {
 
     /// The task that it concerns.
     #[must_use]
-    pub const fn task_id(&self) -> &TaskId {
+    pub fn task_id(&self) -> &TaskId {
         match self {
             Self::Create { snapshot, .. } | Self::Save { snapshot, .. } => &snapshot.id,
             Self::Touch(touch) => &touch.task_id,

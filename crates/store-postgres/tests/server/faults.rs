@@ -83,7 +83,10 @@ fn nothing_is_half_written() {
                 let mut snapshot = TaskSnapshot::pending(id, "t", "me".into(), at);
                 let trigger = Trigger::DependenciesResolved;
                 let row = machine::apply(&mut snapshot, Status::Queued, trigger, at, None).unwrap();
-                creates.push(Entry::Create { snapshot: snapshot.clone(), transitions: vec![row] });
+                creates.push(Entry::Create {
+                    snapshot: snapshot.clone().into(),
+                    transitions: vec![row],
+                });
                 tasks.push(snapshot);
             }
             persist(&store, &creates, |answer| matches!(answer, Ok(()) | Err(EntryError::Exists)));
@@ -94,7 +97,12 @@ fn nothing_is_half_written() {
                     let row =
                         machine::apply(task, Status::Stopped, Trigger::UserStop, at, None).unwrap();
                     let (snapshot, transitions) = (task.clone(), vec![row]);
-                    Entry::Save { snapshot, expect_version, transitions, if_expired: None }
+                    Entry::Save {
+                        snapshot: snapshot.into(),
+                        expect_version,
+                        transitions,
+                        if_expired: None,
+                    }
                 })
                 .collect();
             persist(&store, &saves, |answer| {

@@ -76,7 +76,7 @@ pub(crate) fn skipped(test: &str, why: &str) {
 pub(crate) fn create(id: &str) -> Entry {
     let at = Timestamp::from_micros(1_800_000_000_000_000);
     let snapshot = TaskSnapshot::pending(TaskId::new(id).unwrap(), "t", "me".into(), at);
-    Entry::Create { snapshot, transitions: vec![] }
+    Entry::Create { snapshot: snapshot.into(), transitions: vec![] }
 }
 
 /// The error of an opening that must fail.
