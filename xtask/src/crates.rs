@@ -18,7 +18,7 @@ const ALLOWED: &[Edges] = &[
     Edges { name: "chongming-store-sqlite", normal: &[CORE], dev: &[CONTRACT] },
     Edges { name: "chongming-store-postgres", normal: &[CORE], dev: &[CONTRACT] },
     Edges { name: "chongming-executor-process", normal: &[CORE], dev: &[CONTRACT] },
-    Edges { name: "chongming-pipeline", normal: &[CORE], dev: &[] },
+    Edges { name: "chongming-pipeline", normal: &[CORE], dev: &["chongming-store-sqlite"] },
     Edges {
         name: "chongming-task",
         normal: &[

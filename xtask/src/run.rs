@@ -17,6 +17,8 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     if args.is_empty() {
         cargo(&[&["test", "--doc", "--all-features", "--workspace"]])?;
     }
+    // Some tests run an example as a user would.
+    cargo(&[&["build", "--all-features", "--workspace", "--examples"]])?;
     let which = if args.is_empty() { &["--workspace"] } else { args };
     let args = if has_nextest() {
         [&["nextest", "run", "--all-features", "--no-fail-fast"], which].concat()
@@ -32,9 +34,16 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
     finish(&mut tests, &args.join(" "))
 }
 
-/// Every benchmark, or those whose name contains an argument.
+/// Every benchmark, or those whose name contains an argument, with a Postgres server where there can be one.
 pub(crate) fn bench(args: &[&str]) -> Result<(), String> {
-    cargo(&[&["bench", "--quiet", "--workspace", "--all-features", "--benches", "--"], args])
+    let bench = ["bench", "--quiet", "--workspace", "--all-features", "--benches", "--"];
+    let args = [&bench, args].concat();
+    let mut benches = command(&args);
+    let server = postgres::server()?;
+    if let Server::Started(cluster) = &server {
+        cluster.announce(&mut benches);
+    }
+    finish(&mut benches, &args.join(" "))
 }
 
 /// Supervisors that are killed, frozen and cut off from their store.

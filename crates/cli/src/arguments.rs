@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use chongming_core::Value;
+use chongming_core::{Value, integer_beyond_64_bits};
 use serde::de::{Deserializer, MapAccess, Visitor};
 
 use crate::error::CliError;
@@ -20,6 +20,28 @@ pub struct Accepted<'a> {
     pub default: Option<&'a Value>,
 }
 
+/// What the command line gives.
+#[derive(Clone, Debug, Default)]
+pub struct Given {
+    /// By `--arg`, as text.
+    pub pairs: Vec<(String, String)>,
+    /// By `--args-json`.
+    pub json: Option<String>,
+}
+
+impl Given {
+    /// The pairs of `--args-json`.
+    pub fn object(&self) -> Result<Vec<(String, Value)>, CliError> {
+        self.json.as_deref().map_or(Ok(Vec::new()), parse_json)
+    }
+
+    /// All that is given, `--arg` as text.
+    pub fn as_text(&self) -> Result<Vec<(String, Value)>, CliError> {
+        let pairs = self.pairs.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
+        Ok(pairs.chain(self.object()?).collect())
+    }
+}
+
 /// Splits `name=value` at its first `=`.
 pub fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -33,10 +55,52 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
 pub fn parse_json(text: &str) -> Result<Vec<(String, Value)>, CliError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let pairs = reader.deserialize_map(Pairs).and_then(|pairs| reader.end().map(|()| pairs));
-    pairs.map_err(|error| {
+    let pairs = pairs.map_err(|error| {
         CliError::usage(format!("--args-json is not a JSON object: {error}"))
             .hint("write it as --args-json '{\"name\": \"value\"}'")
-    })
+    })?;
+    check_integers(text).map_err(|error| CliError::usage(format!("--args-json: {error}")))?;
+    Ok(pairs)
+}
+
+/// Reads a JSON value; an error says why it is none, or none that keeps its digits.
+pub fn parse_value(text: &str) -> Result<Value, String> {
+    let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    check_integers(text).map(|()| value)
+}
+
+/// The value of `--arg` for a Rust function: JSON if it is that, else the text itself.
+pub fn json_or_text(name: &str, text: &str) -> Result<Value, CliError> {
+    match serde_json::from_str(text) {
+        Ok(value) => {
+            check_integers(text).map_err(|why| CliError::usage(format!("--arg {name}: {why}")))?;
+            Ok(value)
+        }
+        Err(_) => Ok(text.into()),
+    }
+}
+
+/// Arguments of a task that does not say which ones it takes.
+pub fn once_each(given: impl IntoIterator<Item = (String, Value)>) -> Result<Arguments, CliError> {
+    let mut arguments = Arguments::new();
+    for (name, value) in given {
+        if arguments.contains_key(&name) {
+            return Err(CliError::usage(format!("argument `{name}` is given twice"))
+                .hint("give each argument once, by --arg or in --args-json"));
+        }
+        arguments.insert(name, value);
+    }
+    Ok(arguments)
+}
+
+/// A larger integer would lose its last digits (spec 4).
+fn check_integers(json: &str) -> Result<(), String> {
+    match integer_beyond_64_bits(json) {
+        Some(number) => Err(format!(
+            "the integer {number} has more than 64 bits; write it as a string, or as a float such as 1e30"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// Reads an object as the pairs that it was written as.
@@ -65,18 +129,13 @@ pub fn resolve<'a>(
     given: impl IntoIterator<Item = (String, Value)>,
 ) -> Result<Arguments, CliError> {
     let accepted: Vec<Accepted<'a>> = accepted.into_iter().collect();
-    let mut arguments = Arguments::new();
-    for (name, value) in given {
-        if !accepted.iter().any(|param| param.name == name) {
-            return Err(CliError::usage(format!("task `{task}` has no parameter `{name}`"))
-                .hint_nearest(&name, "parameters", accepted.iter().map(|param| param.name)));
-        }
-        if arguments.contains_key(&name) {
-            return Err(CliError::usage(format!("argument `{name}` is given twice"))
-                .hint("give each argument once, by --arg or in --args-json"));
-        }
-        arguments.insert(name, value);
+    let given: Vec<(String, Value)> = given.into_iter().collect();
+    let is_known = |name: &str| accepted.iter().any(|param| param.name == name);
+    if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(name)) {
+        return Err(CliError::usage(format!("task `{task}` has no parameter `{name}`"))
+            .hint_nearest(name, "parameters", accepted.iter().map(|param| param.name)));
     }
+    let mut arguments = once_each(given)?;
     let mut missing = Vec::new();
     for param in accepted {
         match param.default {
@@ -161,6 +220,11 @@ mod tests {
             (&[], Some("[1]"), &["--args-json", "object"]),
             (&[], Some("{"), &["--args-json"]),
             (&[], Some("{} x"), &["--args-json"]),
+            (
+                &[],
+                Some(r#"{"tenant": [18446744073709551616]}"#),
+                &["--args-json", "18446744073709551616", "64 bits"],
+            ),
             (&["=A"], None, &["NAME=VALUE"]),
             (&["tenant"], None, &["NAME=VALUE"]),
         ] {

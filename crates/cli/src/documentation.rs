@@ -75,8 +75,9 @@ fn every_command_has_its_section_and_every_option_its_row() {
     for command in cli.get_subcommands() {
         let text = section(&format!("### {}", command.get_name()));
         let mut rows = cells(text, "`-");
-        let mut options: Vec<String> = command
-            .get_arguments()
+        let own = std::iter::once(command).chain(command.get_subcommands());
+        let mut options: Vec<String> = own
+            .flat_map(clap::Command::get_arguments)
             .filter(|arg| arg.get_long().is_some() && !arg.is_global_set())
             .map(row)
             .collect();
@@ -90,6 +91,16 @@ fn every_command_has_its_section_and_every_option_its_row() {
             let name = arg.get_value_names().unwrap()[0].as_str();
             assert!(usage.contains(name), "{}: {usage} lacks {name}", command.get_name());
         }
+        let forms: Vec<String> = command
+            .get_subcommands()
+            .map(|form| {
+                let words = form.get_arguments().filter(|arg| arg.is_positional());
+                let words = words.map(|arg| arg.get_value_names().unwrap()[0].as_str());
+                let head = [command.get_name(), form.get_name()];
+                format!("`{}`", head.into_iter().chain(words).collect::<Vec<_>>().join(" "))
+            })
+            .collect();
+        assert_eq!(cells(text, &format!("`{} ", command.get_name())), forms);
     }
 }
 

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::output::escape::visible;
+
 /// No time-out, delay or age is longer than this; it keeps every later addition to a time in range.
 const LONGEST: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 
@@ -20,10 +22,15 @@ impl fmt::Display for DurationError {
         match self {
             Self::Malformed(text) => write!(
                 f,
-                "`{text}` is not a duration: write a number with a unit, such as 500ms, 30s, 5m, 2h or 30d"
+                "`{}` is not a duration: write a number with a unit, such as 500ms, 30s, 5m, 2h or 30d",
+                visible(text)
             ),
             Self::TooLong(text) => {
-                write!(f, "the duration `{text}` is longer than a hundred years (36525d)")
+                write!(
+                    f,
+                    "the duration `{}` is longer than a hundred years (36525d)",
+                    visible(text)
+                )
             }
         }
     }

@@ -11,11 +11,14 @@ pub mod duration;
 pub mod error;
 pub mod exit_codes;
 pub mod manifest;
+mod module;
 pub mod nearest;
 mod open_store;
 pub mod output;
 #[cfg(feature = "process")]
 mod supervisor;
+#[cfg(feature = "process")]
+mod task_channel;
 pub mod views;
 
 use std::ffi::{OsStr, OsString};
@@ -28,15 +31,56 @@ use error::CliError;
 use output::color::ColorChoice;
 use output::console::{Console, print_error};
 
-/// Reads the command line of this process, does what it says, and gives the exit code. To be called first
-/// in `main`: the guardian of external commands is the same program, run again.
+/// The command line without tasks of its own: reads the arguments of this process, does what they say, and
+/// gives the exit code. To be called first in `main`: the guardian of external commands is the same program, run
+/// again.
 pub fn main() -> ExitCode {
     #[cfg(feature = "process")]
     chongming_executor_process::init();
+    run(&|_| Ok(None))
+}
+
+/// The whole command line, for a program with tasks of its own (spec 15). To be called first in `main`.
+///
+/// `run NAME` runs them, `tasks` lists them, and every other command works as it does in `chongming-task`; with
+/// `--tasks MODULE` the module's tasks take their place. Each attempt runs in a child of this program, so a stop
+/// can always be enforced and a crash harms nothing else. The child calls `register` anew: it must return the
+/// same tasks every time, and is the place for nothing else.
+///
+/// ```no_run
+/// use chongming_core::{TaskContext, TaskDefinition, TaskError};
+///
+/// fn count(ctx: &TaskContext, up_to: u32) -> Result<u32, TaskError> {
+///     (0..up_to).try_for_each(|_| ctx.checkpoint())?;
+///     Ok(up_to)
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     chongming_task::main_with(|| [TaskDefinition::new("count", count)])
+/// }
+/// ```
+#[cfg(feature = "process")]
+pub fn main_with<I>(register: impl Fn() -> I) -> ExitCode
+where
+    I: IntoIterator<Item = chongming_core::TaskDefinition>,
+{
+    chongming_executor_process::init_with(&register);
+    run(&|program| module::functions(program.to_owned(), register()).map(Some))
+}
+
+/// The program that the command line is part of.
+pub(crate) struct Host {
+    /// The name that the user started.
+    pub(crate) program: String,
+    /// Its own tasks; none = it has none of its own.
+    pub(crate) tasks: Option<module::Functions>,
+}
+
+fn run(tasks: &dyn Fn(&str) -> Result<Option<module::Functions>, CliError>) -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().collect();
     let program = program_name(args.first().map(OsString::as_os_str));
     match args::parse(args) {
-        Ok(cli) => report(execute(cli, &program)),
+        Ok(cli) => report(tasks(&program).and_then(|tasks| execute(cli, Host { program, tasks }))),
         Err(Stop::Answer(text)) => report(answer(&text)),
         Err(Stop::BadUsage(text)) => {
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -45,10 +89,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn execute(cli: Cli, program: &str) -> Result<u8, CliError> {
+fn execute(cli: Cli, host: Host) -> Result<u8, CliError> {
     let settings = cli.global.settle()?;
     let mut console = Console::of_process(settings.color);
-    let result = cli.command.execute(&settings, program, &mut console);
+    let result = cli.command.execute(&settings, &host, &mut console);
     // What was written before a command failed is shown all the same.
     let written = console.finish();
     let code = result?;
@@ -66,10 +110,29 @@ fn report(result: Result<u8, CliError>) -> ExitCode {
     match result {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
+            let error = match few_files() {
+                Some(limit) => error.hint(format!(
+                    "this process may have no more than {limit} files open, which is few; see `ulimit -n`"
+                )),
+                None => error,
+            };
             print_error(&error);
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// The limit of open files, if it is so low that hardly anything works; libraries then tell of rights or paths.
+#[cfg(feature = "process")]
+fn few_files() -> Option<u64> {
+    const FEW: u64 = 64;
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.filter(|limit| *limit < FEW)
+}
+
+#[cfg(not(feature = "process"))]
+fn few_files() -> Option<u64> {
+    None
 }
 
 /// The name that the user started, without its folder.
@@ -77,3 +140,8 @@ fn program_name(first: Option<&OsStr>) -> String {
     let stem = first.and_then(|path| Path::new(path).file_stem());
     stem.map_or_else(|| "chongming-task".to_owned(), |stem| stem.to_string_lossy().into_owned())
 }
+
+/// The guide's Rust, compiled and run with the doc tests.
+#[cfg(all(doctest, feature = "process", feature = "sqlite"))]
+#[doc = include_str!("../../../docs/guide.md")]
+struct Guide;

@@ -1,12 +1,13 @@
-//! The README's sessions, run as a reader would: in an empty folder, with the commands that it shows.
-#![allow(
+//! The sessions of the README and of the handbook, run as a reader would: in an empty folder, with the commands and
+//! files that a page shows.
+#![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     reason = "helpers outside of test functions"
 )]
 
 #[path = "cli/support.rs"]
-#[allow(dead_code, unreachable_pub, reason = "the verbs' tests use the rest of it")]
+#[expect(dead_code, reason = "the verbs' tests use the rest of it")]
 mod support;
 
 use std::path::Path;
@@ -19,9 +20,16 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-fn readme() -> String {
-    std::fs::read_to_string(root().join("README.md")).unwrap()
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap()
 }
+
+fn readme() -> String {
+    page("README.md")
+}
+
+/// Pages with sessions.
+const PAGES: [&str; 3] = ["README.md", "docs/task-protocol.md", "docs/guide.md"];
 
 /// The fenced blocks of this language, in order.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
@@ -100,18 +108,52 @@ fn play(sandbox: &Sandbox, session: &str, background: &mut Vec<Child>) {
     }
 }
 
+/// Writes the files that a page shows: blocks whose first line is `# NAME`.
+fn write_files(sandbox: &Sandbox, page: &str) {
+    for language in ["toml", "sh", "python"] {
+        for block in blocks(page, language) {
+            let first = block.lines().next().unwrap_or_default();
+            if let Some(name) = first.strip_prefix("# ").filter(|name| !name.contains(' ')) {
+                sandbox.write(name, &format!("{block}\n"));
+            }
+        }
+    }
+}
+
 #[test]
 fn the_sessions_are_true() {
-    let (page, sandbox) = (readme(), Sandbox::new());
-    let manifest = blocks(&page, "toml");
-    assert_eq!(manifest.len(), 1);
-    sandbox.write("tasks.toml", manifest[0]);
-    let mut background = Vec::new();
-    for session in blocks(&page, "console") {
-        play(&sandbox, session, &mut background);
+    for name in PAGES {
+        let (page, sandbox) = (page(name), Sandbox::new());
+        write_files(&sandbox, &page);
+        let mut background = Vec::new();
+        let sessions = blocks(&page, "console");
+        assert!(!sessions.is_empty(), "{name}");
+        for session in sessions {
+            play(&sandbox, session, &mut background);
+        }
+        for mut child in background {
+            assert!(!child.wait().unwrap().success(), "{name}: its task was stopped");
+        }
     }
-    for mut child in background {
-        assert!(!child.wait().unwrap().success(), "its task was stopped");
+}
+
+/// A block that nothing runs would be true by chance only.
+#[test]
+fn every_block_of_the_handbook_is_run_or_shown_by_a_test() {
+    for name in PAGES {
+        let page = page(name);
+        let fences = page.lines().filter_map(|line| line.strip_prefix("```"));
+        for language in fences.step_by(2).filter(|_| name != "README.md") {
+            let is_run = ["toml", "sh", "python", "console"].contains(&language)
+                || language == "rust"
+                || language.starts_with("rust,no_run");
+            assert!(is_run, "{name}: ```{language}");
+        }
+        for language in ["toml", "sh", "python"].iter().filter(|_| name != "README.md") {
+            for block in blocks(&page, language) {
+                assert!(block.starts_with("# "), "{name}: a file without its name: {block}");
+            }
+        }
     }
 }
 
@@ -131,7 +173,26 @@ fn ci_runs_the_command_of_the_readme() {
 
 #[test]
 fn links_lead_somewhere() {
-    for target in readme().split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
-        assert!(root().join(target).exists(), "{target}");
+    let heading = |line: &str| -> Option<String> {
+        let text = line.strip_prefix('#')?.trim_start_matches('#').trim().to_lowercase();
+        Some(
+            text.chars()
+                .filter(|c| c.is_alphanumeric() || "- ".contains(*c))
+                .collect::<String>()
+                .replace(' ', "-"),
+        )
+    };
+    for name in PAGES.into_iter().chain(["docs/cli.md"]) {
+        let (text, path) = (page(name), root().join(name));
+        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+            let (file, fragment) = target.split_once('#').unwrap_or((target, ""));
+            let file =
+                if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };
+            assert!(file.exists(), "{name}: {target}");
+            let there = std::fs::read_to_string(&file).unwrap_or_default();
+            let is_there =
+                fragment.is_empty() || there.lines().filter_map(heading).any(|h| h == fragment);
+            assert!(is_there, "{name}: {target}");
+        }
     }
 }

@@ -8,6 +8,7 @@ pub(crate) mod concurrency;
 pub(crate) mod create;
 pub(crate) mod facts;
 pub(crate) mod node;
+pub(crate) mod paging;
 pub(crate) mod prune;
 pub(crate) mod query;
 pub(crate) mod save;

@@ -1,28 +1,10 @@
 //! The one list of clauses. From it come the table, the tests, and (through dead-code warnings) the proof
 //! that no case was forgotten.
 
-use std::fmt;
-
 use crate::breach::Breach;
+use crate::cases;
+use crate::clause::{Case, Clause};
 use crate::fixture::Data;
-
-/// One promise of a store.
-#[derive(Clone, Copy)]
-pub struct Clause {
-    /// Group and case, as the test is called.
-    pub name: &'static str,
-    /// What must hold.
-    pub rule: &'static str,
-    /// What it is good for.
-    pub why: &'static str,
-    pub(crate) case: fn(&dyn Data) -> Result<(), Breach>,
-}
-
-impl fmt::Debug for Clause {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.name, self.rule)
-    }
-}
 
 /// Hands all clauses to another macro of this crate, behind what it was given.
 #[doc(hidden)]
@@ -136,8 +118,11 @@ macro_rules! __each_clause {
                 what_json_cannot_say_stops_all:
                     "An entry that JSON cannot express makes the call `Invalid` before anything is written.",
                     "a store must not turn NaN into something else in silence";
+                refused_entry_leaves_nothing:
+                    "A refused entry leaves neither state nor row, also between accepted ones of its task.",
+                    "each entry lands whole or not at all";
             }
-            query {
+            paging {
                 newest_created_first:
                     "Pages list the newest created first.",
                     "people look at the newest";
@@ -147,6 +132,17 @@ macro_rules! __each_clause {
                 order_outlasts_changes:
                     "Following cursors visits each task once while rows change.",
                     "a listing must neither miss nor repeat";
+                filtered_pages_outlast_changes:
+                    "Filtered pages list what matches throughout exactly once while rows come and go.",
+                    "tasks change all the time, most of all those that people look at";
+                cursor_outlasts_its_task:
+                    "A cursor is good when the task that it stands at is gone.",
+                    "prune runs beside a listing";
+                bad_requests_are_invalid:
+                    "A cursor that is not the store's, and a page of nothing, are `Invalid`.",
+                    "garbage must not read as the first page";
+            }
+            query {
                 by_status:
                     "The filter by states finds exactly those.",
                     "it is the most common question";
@@ -180,15 +176,15 @@ macro_rules! __each_clause {
                 conditions_add_up:
                     "All conditions of a filter must hold.",
                     "each narrows the answer";
-                bad_requests_are_invalid:
-                    "A cursor that is not the store's, and a page of nothing, are `Invalid`.",
-                    "garbage must not read as the first page";
                 counts_by_bucket_and_status:
                     "Counts are exact, by bucket and status, under the same filter.",
                     "stats and buckets add them up";
                 lease_is_its_holders:
                     "A task's lease is read through its holder's row.",
                     "one write renews all tasks of a node";
+                store_clock_judges_leases:
+                    "With `Now::Store` the filter by lease is judged by the store's clock.",
+                    "whoever asks may have another clock";
             }
             command {
                 reads_back:
@@ -221,6 +217,9 @@ macro_rules! __each_clause {
                 belongs_to_one_task:
                     "A task's commands are its own.",
                     "a receipt must not be mistaken";
+                store_clock_decides:
+                    "With `Now::Store` claims and receipts carry the store's time.",
+                    "claims of skewed clocks would end too early or never";
             }
             node {
                 reads_back:
@@ -259,6 +258,12 @@ macro_rules! __each_clause {
                 no_guard_no_question:
                     "A save without guard does not ask for leases.",
                     "the holder itself writes so";
+                guard_is_its_entrys:
+                    "A guard that holds refuses its entry only.",
+                    "independent tasks share a transaction";
+                guard_sees_the_batch_before_it:
+                    "A guard sees what entries before it in the batch have written.",
+                    "entries of one task are applied in order";
             }
             facts {
                 first_writer_wins:
@@ -270,6 +275,9 @@ macro_rules! __each_clause {
                 are_apart:
                     "Facts are apart, letter for letter.",
                     "one must not answer for another";
+                keep_their_text:
+                    "Facts keep their text, whatever it is.",
+                    "they are compared";
             }
             prune {
                 only_ended_tasks:
@@ -299,6 +307,9 @@ macro_rules! __each_clause {
                 nodes_named_by_unfinished_tasks_stay:
                     "A node that an unfinished task names is never pruned.",
                     "the task's holder must stay known";
+                store_clock_decides:
+                    "With `Now::Store` a lease that lasts by the store's clock keeps its node row.",
+                    "the age comes from another clock";
             }
             serialization {
                 integers:
@@ -331,6 +342,12 @@ macro_rules! __each_clause {
                 every_word:
                     "Every state, trigger and failure kind is kept.",
                     "one forgotten word is one unreadable task";
+                command_texts:
+                    "Commands keep their texts and longest ids.",
+                    "people read them";
+                node_texts:
+                    "Node rows keep their texts and longest ids.",
+                    "logs are found by them";
             }
             concurrency {
                 one_connection_sees_another:
@@ -354,6 +371,18 @@ macro_rules! __each_clause {
                 one_pin_wins:
                     "Of pins at once one wins, and all are told the same.",
                     "one bucket count for each store";
+                one_adopter_wins:
+                    "Of guarded saves of an orphan at once, exactly one wins.",
+                    "two nodes may recover the same task";
+                touches_and_saves_both_land:
+                    "Touches and saves of one task at once lose neither.",
+                    "they come from different threads";
+                trail_is_never_behind:
+                    "A reader never sees a state without its row.",
+                    "a state and its rows land together";
+                vanished_claimer_is_replaced:
+                    "Claims of one who vanished end with their lease, and go to exactly one other.",
+                    "a holder may be killed between claim and receipt";
             }
             close {
                 later_calls_are_refused:
@@ -368,24 +397,34 @@ macro_rules! __each_clause {
                 is_one_stores_own:
                     "Closing one store leaves others on the same data open.",
                     "each process closes its own";
+                is_not_needed:
+                    "What was written is there for others, also when the store was never closed.",
+                    "a process may be killed";
             }
         }
     };
 }
 
+/// Makes a `#[test]` of each clause, which is judged by `$assert(name, fixture)`.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __clause_tests {
-    ([$fixture:expr] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
+    (
+        [$assert:path, $fixture:expr]
+        $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+
+    ) => {
+        #[cfg(test)]
+        fn __assert_clause(name: &str) {
+            $assert(name, &$fixture);
+        }
         $(
             mod $group {
-                #[allow(unused_imports)]
-                use super::*;
                 $(
                     #[test]
                     fn $case() {
-                        let name = concat!(stringify!($group), "::", stringify!($case));
-                        $crate::assert_clause(name, &$fixture);
+                        super::__assert_clause(concat!(
+                            stringify!($group), "::", stringify!($case)
+                        ));
                     }
                 )+
             }
@@ -393,10 +432,9 @@ macro_rules! __clause_tests {
     };
 }
 
-#[doc(hidden)]
-#[macro_export]
+/// Makes the table of clauses, and that of the cases (functions of type `$look`, in a module for each group).
 macro_rules! __clause_table {
-    ([] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
+    ([$look:ty] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
         /// Every clause, in groups.
         pub static CLAUSES: &[Clause] = &[
             $($(
@@ -404,14 +442,27 @@ macro_rules! __clause_table {
                     name: concat!(stringify!($group), "::", stringify!($case)),
                     rule: $rule,
                     why: $why,
-                    case: $crate::cases::$group::$case,
+                },
+            )+)+
+        ];
+
+        pub(crate) static CASES: &[Case<$look>] = &[
+            $($(
+                Case {
+                    clause: Clause {
+                        name: concat!(stringify!($group), "::", stringify!($case)),
+                        rule: $rule,
+                        why: $why,
+                    },
+                    look: cases::$group::$case,
                 },
             )+)+
         ];
     };
 }
+pub(crate) use __clause_table;
 
-crate::__each_clause!(__clause_table);
+crate::__each_clause!(__clause_table fn(&dyn Data) -> Result<(), Breach>);
 
 /// One `#[test]` for each clause, in a module for each group, on data of this [`Fixture`](crate::Fixture).
 ///
@@ -419,6 +470,6 @@ crate::__each_clause!(__clause_table);
 #[macro_export]
 macro_rules! contract_tests {
     ($fixture:expr) => {
-        $crate::__each_clause!(__clause_tests $fixture);
+        $crate::__each_clause!(__clause_tests $crate::assert_clause, $fixture);
     };
 }

@@ -1,6 +1,8 @@
-//! What every store of chongming-task must do, clause by clause, as tests that any store can run.
+//! What every store and every executor of chongming-task must do, clause by clause, as tests that any store and
+//! executor can run.
 //!
-//! An author says how to get fresh data and connections to it, and gets one `#[test]` for each clause:
+//! [`executor`] is about executors. The author of a store says how to get fresh data and connections to it, and
+//! gets one `#[test]` for each clause:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -42,12 +44,16 @@
 
 mod breach;
 mod cases;
+mod clause;
 mod clauses;
+pub mod executor;
 mod fixture;
 mod report;
 mod sample;
 
 pub use breach::Breach;
-pub use clauses::{CLAUSES, Clause};
+pub use clause::Clause;
+pub(crate) use clauses::__clause_table;
+pub use clauses::CLAUSES;
 pub use fixture::{Data, Fixture};
-pub use report::{Report, Verdict, assert_clause, run};
+pub use report::{Report, Verdict, assert_clause, check, run};

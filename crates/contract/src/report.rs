@@ -6,7 +6,8 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::breach::Breach;
-use crate::clauses::{CLAUSES, Clause};
+use crate::clause::{Case, Clause};
+use crate::clauses::CASES;
 use crate::fixture::Fixture;
 
 /// What became of one clause.
@@ -16,14 +17,14 @@ pub enum Verdict {
     Holds,
     /// It is broken.
     Broken(Breach),
-    /// The store or the fixture panicked.
+    /// The store, the executor or the fixture panicked.
     Panicked(String),
 }
 
 /// What became of all clauses.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Each clause with its verdict, in the order of [`CLAUSES`].
+    /// Each clause with its verdict, in the order of the list.
     pub verdicts: Vec<(&'static Clause, Verdict)>,
 }
 
@@ -65,7 +66,14 @@ fn explain(f: &mut impl fmt::Write, clause: &Clause, verdict: &Verdict) -> fmt::
 /// Runs every clause on fresh data each.
 #[must_use]
 pub fn run(fixture: &dyn Fixture) -> Report {
-    Report { verdicts: CLAUSES.iter().map(|clause| (clause, judge(clause, fixture))).collect() }
+    judge_all(CASES, |look| look(&*fixture.fresh()))
+}
+
+/// Runs one of the [`CLAUSES`](crate::CLAUSES) on fresh data; `None` when it is none of them.
+#[must_use]
+pub fn check(clause: &Clause, fixture: &dyn Fixture) -> Option<Verdict> {
+    let case = CASES.iter().find(|case| case.clause == *clause)?;
+    Some(verdict(|| (case.look)(&*fixture.fresh())))
 }
 
 /// Runs one clause by its name; panics with the breach when it does not hold. For `#[test]` functions.
@@ -75,24 +83,43 @@ pub fn run(fixture: &dyn Fixture) -> Report {
 /// # Panics
 /// When the clause does not hold, or there is none of this name.
 pub fn assert_clause(name: &str, fixture: &dyn Fixture) {
-    let Some(clause) = CLAUSES.iter().find(|clause| clause.name == name) else {
+    assert_case(CASES, name, fixture.missing(), |look| look(&*fixture.fresh()));
+}
+
+/// Judges all cases.
+pub(crate) fn judge_all<F>(
+    cases: &'static [Case<F>],
+    judge: impl Fn(&F) -> Result<(), Breach>,
+) -> Report {
+    let verdicts = cases.iter().map(|case| (&case.clause, verdict(|| judge(&case.look))));
+    Report { verdicts: verdicts.collect() }
+}
+
+/// Judges the case of this name; panics unless it holds. What is missing is told instead.
+pub(crate) fn assert_case<F>(
+    cases: &[Case<F>],
+    name: &str,
+    missing: Option<String>,
+    judge: impl Fn(&F) -> Result<(), Breach>,
+) {
+    let Some(case) = cases.iter().find(|case| case.clause.name == name) else {
         panic!("there is no clause {name:?}");
     };
-    if let Some(why) = fixture.missing() {
+    if let Some(why) = missing {
         // Not `eprintln`, which the test runner would hide.
         let _ = writeln!(std::io::stderr(), "skipped {name}: {why}");
         return;
     }
-    let verdict = judge(clause, fixture);
+    let verdict = verdict(|| judge(&case.look));
     if verdict != Verdict::Holds {
         let mut text = String::new();
-        let _ = explain(&mut text, clause, &verdict); // writing to a string does not fail
+        let _ = explain(&mut text, &case.clause, &verdict); // writing to a string does not fail
         panic!("{text}");
     }
 }
 
-fn judge(clause: &Clause, fixture: &dyn Fixture) -> Verdict {
-    match catch_unwind(AssertUnwindSafe(|| (clause.case)(&*fixture.fresh()))) {
+fn verdict(judge: impl FnOnce() -> Result<(), Breach>) -> Verdict {
+    match catch_unwind(AssertUnwindSafe(judge)) {
         Ok(Ok(())) => Verdict::Holds,
         Ok(Err(breach)) => Verdict::Broken(breach),
         Err(panic) => Verdict::Panicked(message(&*panic)),

@@ -4,7 +4,7 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | words | `text` `id` `time` `value` `status` `failure` |
+//! | words | `text` `id` `linger` `time` `value` `status` `failure` |
 //! | policies | `retry` `timeout` `blake2b` `bucket` `ownership` |
 //! | record | `transition` `snapshot` `machine` `artifacts` |
 //! | ports | `store` `task` `executor` |
@@ -19,6 +19,8 @@ mod doctor;
 mod executor;
 mod failure;
 mod id;
+mod json;
+mod linger;
 pub mod machine;
 mod memory_store;
 mod ownership;
@@ -54,6 +56,7 @@ pub use executor::{
 };
 pub use failure::{Failure, FailureKind, UnknownFailureKind};
 pub use id::{CommandId, IncarnationId, TaskId};
+pub use json::integer_beyond_64_bits;
 pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
 pub use recovery::{ReconcileOutcome, Reconciled, reconcile};
@@ -62,8 +65,9 @@ pub use scheduler::{Explanation, Limits};
 pub use snapshot::{Progress, TaskSnapshot};
 pub use status::{Group, Status, StatusSet, UnknownStatus};
 pub use task::{
-    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, ProgressReport,
-    Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream, block_on, run_body,
+    ACTIVITY_RESOLUTION, BlockOn, Body, BodyFuture, Control, Defaults, LogLevel, LogSink, Param,
+    ProgressReport, Registry, RegistryError, TaskContext, TaskDefinition, TaskError, Upstream,
+    block_on, run_body,
 };
 pub use text::{InvalidText, MAX_NAME_BYTES, Text, check_name, check_text, clean};
 pub use time::{Clock, InvalidTimestamp, ManualClock, Moment, SystemClock, Timestamp};

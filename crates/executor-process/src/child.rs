@@ -16,11 +16,15 @@ const STOPPED_LOOK: Duration = Duration::from_millis(1);
 /// that waits for the first step of a child of its own (`vfork`) cannot stop before that child, if the signal
 /// met both in that moment, is continued.
 const STOP_AGAIN: Duration = Duration::from_millis(16);
+/// Longest time that a program which is to serve a task may take to say so.
+pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(30);
 
 /// What happens to a child. The reactor looks whether the leader has ended before it passes on a request,
 /// and tells that first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
+    /// It runs.
+    Started,
     /// It shall end.
     Stop,
     /// It shall end at once.
@@ -39,6 +43,8 @@ pub(crate) enum Event {
         /// A pause.
         pause: bool,
     },
+    /// By the task protocol: it speaks another version, and so is of no use.
+    Foreign,
     /// By the task protocol: it has suspended itself.
     SaidPaused {
         /// For this pause; `None` = for the latest.
@@ -92,6 +98,10 @@ pub(crate) struct Life {
     phase: Phase,
     told_to_end: bool,
     killing: bool,
+    /// When it is killed unless it has said hello by then.
+    hello_by: Option<Instant>,
+    /// When it is killed for being of no use.
+    foreign_until: Option<Instant>,
     handles_stop: bool,
     handles_pause: bool,
 }
@@ -131,8 +141,21 @@ impl Life {
             phase: Phase::Running,
             told_to_end: false,
             killing: false,
+            hello_by: None,
+            foreign_until: None,
             handles_stop: false,
             handles_pause: false,
+        }
+    }
+
+    /// The same for a program that is to serve a task: it must say so in time, and then stops and pauses by
+    /// itself.
+    pub(crate) fn of_server(grace: Duration, now: Instant) -> Self {
+        Self {
+            hello_by: Some(now + HELLO_LIMIT),
+            handles_stop: true,
+            handles_pause: true,
+            ..Self::new(grace)
         }
     }
 
@@ -159,6 +182,7 @@ impl Life {
 
     fn alive(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
         match event {
+            Event::Started => acts.extend(self.hello_by.map(Act::WakeAt)),
             Event::Stop => {
                 self.told_to_end = true;
                 self.phase = Phase::Running;
@@ -172,7 +196,7 @@ impl Life {
                 self.phase = Phase::Running;
                 acts.push(Act::Signal(Posix::KILL));
             }
-            Event::Pause { .. } if self.told_to_end => {}
+            Event::Pause { .. } if self.told_to_end || self.foreign_until.is_some() => {}
             Event::Pause { epoch } if self.handles_pause && !self.is_suspended_by_signal() => {
                 self.phase = Phase::Asked { epoch };
                 acts.push(Act::TellPause { epoch });
@@ -184,7 +208,18 @@ impl Life {
                 self.phase = Phase::Running;
                 acts.push(if asked { Act::TellResume } else { Act::Signal(Posix::CONT) });
             }
+            Event::Foreign => {
+                let kill_at = now + self.left_over_grace;
+                self.foreign_until = Some(kill_at);
+                self.phase = Phase::Running;
+                acts.extend([
+                    Act::Signal(Posix::TERM),
+                    Act::Signal(Posix::CONT),
+                    Act::WakeAt(kill_at),
+                ]);
+            }
             Event::Hello { stop, pause } => {
+                self.hello_by = None;
                 self.handles_stop = stop;
                 self.handles_pause = pause;
             }
@@ -216,12 +251,13 @@ impl Life {
             Event::Tick => match self.phase {
                 Phase::Stopping { .. } => acts.push(Act::LookWhetherStopped),
                 Phase::Loosened { epoch } => self.suspend(epoch, acts),
-                Phase::Running
-                | Phase::Stopped
-                | Phase::Asked { .. }
-                | Phase::Obeying
-                | Phase::LeftOvers { .. }
-                | Phase::Ended => {}
+                Phase::Running | Phase::Stopped | Phase::Asked { .. } | Phase::Obeying => {
+                    if [self.hello_by, self.foreign_until].iter().flatten().any(|at| now >= *at) {
+                        self.killing = true;
+                        acts.push(Act::Signal(Posix::KILL));
+                    }
+                }
+                Phase::LeftOvers { .. } | Phase::Ended => {}
             },
             // The leader's end is still to come.
             Event::Empty(_) | Event::OutOfReach => {}
@@ -274,10 +310,12 @@ impl Life {
             }
             Event::Tick => acts.push(Act::LookWhetherEmpty),
             // The leader's end decided already; the rest is being told to end.
-            Event::Stop
+            Event::Started
+            | Event::Stop
             | Event::Pause { .. }
             | Event::Resume
             | Event::Hello { .. }
+            | Event::Foreign
             | Event::SaidPaused { .. }
             | Event::LeaderEnded
             | Event::Stopped(_) => {}
@@ -296,8 +334,11 @@ mod tests {
 
     /// Feeds events, each at its millisecond, and compares everything that is to be done.
     fn check(grace_ms: u64, steps: &[(u64, Event, &[Act])]) -> Life {
+        check_life(Life::new(Duration::from_millis(grace_ms)), steps)
+    }
+
+    fn check_life(mut life: Life, steps: &[(u64, Event, &[Act])]) -> Life {
         let start = epoch();
-        let mut life = Life::new(Duration::from_millis(grace_ms));
         for (ms, event, expected) in steps {
             let mut acts = Vec::new();
             life.on(*event, start + Duration::from_millis(*ms), &mut acts);
@@ -314,6 +355,48 @@ mod tests {
 
     fn wake(ms: u64) -> Act {
         Act::WakeAt(epoch() + Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn a_program_that_does_not_serve_is_killed_in_time() {
+        let limit = HELLO_LIMIT.as_millis() as u64;
+        let new = || Life::of_server(Duration::from_secs(10), epoch());
+        let told = check_life(
+            new(),
+            &[
+                (0, Event::Started, &[wake(limit)]),
+                (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
+                (limit - 1, Event::Tick, &[]),
+                (limit, Event::Tick, &[KILL]),
+                (limit, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+            ],
+        )
+        .told_to_end();
+        assert!(!told);
+        check_life(
+            new(),
+            &[
+                (0, Event::Started, &[wake(limit)]),
+                (9, Event::Hello { stop: true, pause: true }, &[]),
+                (limit, Event::Tick, &[]),
+                (limit, Event::Stop, &[Act::TellStop, CONT]),
+            ],
+        );
+    }
+
+    #[test]
+    fn one_that_speaks_another_version_is_ended() {
+        let life = check(
+            200,
+            &[
+                (0, Event::Started, &[]),
+                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
+                (1, Event::Foreign, &[TERM, CONT, wake(201)]),
+                (2, Event::Pause { epoch: 2 }, &[]),
+                (201, Event::Tick, &[KILL]),
+            ],
+        );
+        assert!(!life.told_to_end());
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
+#[cfg(target_os = "linux")]
+use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +30,9 @@ pub struct Command {
     pub grace: Duration,
     /// Size that the log of one attempt may have: of a longer one the middle is cut out.
     pub max_log_bytes: u64,
+    /// The program is built with this library and calls [`init_with`](crate::init_with): it is to run its
+    /// task of this name, with the attempt's arguments.
+    pub serves: Option<String>,
 }
 
 impl Command {
@@ -39,7 +44,14 @@ impl Command {
             cwd: PathBuf::from("."),
             grace: Duration::from_secs(10),
             max_log_bytes: DEFAULT_MAX_LOG_BYTES,
+            serves: None,
         }
+    }
+
+    /// The task of this name of a program that is built with this library and calls
+    /// [`init_with`](crate::init_with). A program without a slash is looked for on `PATH`.
+    pub fn serving(program: impl Into<String>, task: impl Into<String>) -> Self {
+        Self { serves: Some(task.into()), ..Self::new([program]) }
     }
 
     /// For [`TaskDefinition::external`](chongming_core::TaskDefinition::external).
@@ -76,20 +88,23 @@ impl fmt::Debug for CommandTemplate {
     }
 }
 
-/// Can this executor carry it?
+/// Is it one of ours?
 #[cfg(target_os = "linux")]
-pub(crate) fn is_command(target: &Target) -> bool {
-    match target {
-        Target::External(any) => any.is::<Command>() || any.is::<CommandTemplate>(),
-        Target::Function(_) => false,
-    }
+pub(crate) fn is_command(any: &(dyn Any + Send + Sync)) -> bool {
+    any.is::<Command>() || any.is::<CommandTemplate>()
 }
 
-/// The command of one attempt.
+/// The command of one attempt; `program` is what runs a Rust function.
 #[cfg(target_os = "linux")]
-pub(crate) fn command_of(launch: &Launch) -> Result<Command, String> {
-    let Target::External(any) = &launch.target else {
-        return Err("a function of this program is no external command".to_owned());
+pub(crate) fn command_of(launch: &Launch, program: &Path) -> Result<Command, String> {
+    let any = match &launch.target {
+        Target::External(any) => any,
+        Target::Function(_) => {
+            let program = program
+                .to_str()
+                .ok_or_else(|| format!("the path of its program, {program:?}, is no valid text"))?;
+            return Ok(Command::serving(program, &*launch.name));
+        }
     };
     if let Some(command) = any.downcast_ref::<Command>() {
         return Ok(command.clone());

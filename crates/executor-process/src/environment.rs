@@ -17,11 +17,21 @@ const TASK_NAME: &str = "CHONGMING_TASK_NAME";
 const TASK_ATTEMPT: &str = "CHONGMING_TASK_ATTEMPT";
 const TASK_IN: &str = "CHONGMING_TASK_IN";
 const TASK_OUT: &str = "CHONGMING_TASK_OUT";
-const ARTIFACT_DIR: &str = "CHONGMING_ARTIFACT_DIR";
+pub(crate) const ARTIFACT_DIR: &str = "CHONGMING_ARTIFACT_DIR";
 
 /// Speak of the supervisor's own task, if it is one, and so never of its children's.
-const NOT_INHERITED: [&str; 6] =
-    [SUPERVISOR, GUARDIAN, TASK_ID, TASK_NAME, TASK_ATTEMPT, ARTIFACT_DIR];
+const NOT_INHERITED: [&str; 7] =
+    [SUPERVISOR, GUARDIAN, SERVE, TASK_ID, TASK_NAME, TASK_ATTEMPT, ARTIFACT_DIR];
+
+/// Tells a program that it is to serve a task (or the list of its tasks): the inode of the pipe that it
+/// has as [`CHILD_OUT`]. Processes that the program starts inherit the variable, but not the pipe.
+pub(crate) const SERVE: &str = "CHONGMING_SERVE";
+
+/// Stands before the task's name in the arguments of such a program.
+pub(crate) const SERVE_ARGUMENT: &str = "--chongming-serve";
+
+/// More supervisors than this, each started by a task of the one before, are taken for an endless chain.
+const MAX_NESTING: usize = 32;
 
 /// What every command of one executor inherits: this program's environment when the executor was made.
 #[derive(Debug)]
@@ -53,7 +63,19 @@ impl Inherited {
         Self { variables: kept, marker }
     }
 
-    /// The environment of one attempt.
+    /// The environment of a program that is asked for its tasks over this pipe.
+    pub(crate) fn for_question(pipe: u64) -> Vec<CString> {
+        let Self { variables, .. } = Self::capture("");
+        let mark = entry(SERVE.as_bytes(), pipe.to_string().as_bytes());
+        variables.into_iter().map(|(_, entry)| entry).chain(mark).collect()
+    }
+
+    /// Is this program the last of an endless chain of supervisors?
+    pub(crate) fn is_nested_too_deep(&self) -> bool {
+        self.marker.split(',').count() > MAX_NESTING
+    }
+
+    /// The environment of one attempt. `serve` = the pipe that a program which serves a task gets.
     ///
     /// # Errors
     /// Names the variable that cannot be passed on.
@@ -61,10 +83,12 @@ impl Inherited {
         &self,
         launch: &Launch,
         command: &Command,
+        serve: Option<u64>,
     ) -> Result<Variables<'_>, String> {
         let attempt = launch.attempt.to_string();
         let (task_in, task_out) = (CHILD_IN.to_string(), CHILD_OUT.to_string());
         let mut own: Vec<(&str, CString)> = Vec::with_capacity(7 + command.env.len());
+        let serve = serve.map(|pipe| pipe.to_string());
         let artifacts = launch.files.as_ref().map(|files| files.artifact_dir.as_os_str());
         let ours = [
             (SUPERVISOR, Some(self.marker.as_bytes())),
@@ -74,6 +98,7 @@ impl Inherited {
             (ARTIFACT_DIR, artifacts.map(OsStr::as_bytes)),
             (TASK_IN, Some(task_in.as_bytes())),
             (TASK_OUT, Some(task_out.as_bytes())),
+            (SERVE, serve.as_deref().map(str::as_bytes)),
         ];
         for (name, value) in ours {
             if let Some(value) = value {
@@ -86,7 +111,7 @@ impl Inherited {
             if name.is_empty() || name.contains('=') || name.contains('\0') {
                 return Err(format!("{name:?} cannot be the name of an environment variable"));
             }
-            if name == SUPERVISOR || name == GUARDIAN {
+            if [SUPERVISOR, GUARDIAN, SERVE].contains(&name.as_str()) {
                 return Err(format!("the environment variable {name} is reserved"));
             }
             let entry = entry(name.as_bytes(), value.as_bytes()).map_err(|_| {
@@ -171,7 +196,7 @@ mod tests {
         let inherited = Inherited::from_variables(inherited, "tok");
         let mut command = Command::new(["x"]);
         command.env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let variables = inherited.for_attempt(&launch(), &command)?;
+        let variables = inherited.for_attempt(&launch(), &command, None)?;
         let mut entries: Vec<String> =
             variables.entries().iter().map(|e| e.to_str().unwrap().to_owned()).collect();
         entries.sort();

@@ -18,6 +18,10 @@ pub enum ExecutorError {
     },
     /// This process was started as a guardian but does not act as one: it must not start another.
     InsideGuardian,
+    /// This process was started to serve a task but did not: it must not start others.
+    InsideServer,
+    /// Each of so many supervisors was started by a task of the one before: an endless chain.
+    TooDeep,
     /// The guardian could not be started.
     Guardian {
         /// The program that it should run.
@@ -47,6 +51,12 @@ impl fmt::Display for ExecutorError {
                 "this process was started as a guardian ({} is set), but its main did not call chongming_executor_process::init() first",
                 GUARDIAN
             ),
+            Self::InsideServer => f.write_str(
+                "this process was started to serve a task of its own program, but its main did not call chongming_executor_process::init_with first",
+            ),
+            Self::TooDeep => f.write_str(
+                "too many supervisors, each started by a task of the one before; a task must not start its own supervisor again",
+            ),
             Self::Guardian { program, source } => {
                 write!(f, "cannot start {} as a guardian: {source}", program.display())
             }
@@ -59,7 +69,10 @@ impl std::error::Error for ExecutorError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Guardian { source, .. } | Self::System { source, .. } => Some(source),
-            Self::InitNotCalled { .. } | Self::InsideGuardian => None,
+            Self::InitNotCalled { .. }
+            | Self::InsideGuardian
+            | Self::InsideServer
+            | Self::TooDeep => None,
         }
     }
 }

@@ -21,15 +21,20 @@ use crate::error::ExecutorError;
 use crate::guardian::{
     Guardian, GuardianError, GuardianSpec, Line, is_meant_to_be_guardian, own_program,
 };
+use crate::init::has_definitions;
 use crate::launcher::{Gate, Job, Launcher};
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::reactor::Reactor;
+use crate::serve::is_meant_to_serve;
 use crate::sys::make_children_waitable;
 
 /// Longest time that a drop waits for children to end.
 const LAST_WAIT: Duration = Duration::from_secs(10);
 
-/// Runs external commands ([`Command`](crate::Command)), each in a process group of its own.
+/// Runs external commands ([`Command`](crate::Command)) and Rust functions, each in a process group of its own.
+///
+/// A Rust function runs in a child of this same program, which serves it by its name: see
+/// [`init_with`](crate::init_with).
 ///
 /// No process outlives its attempt: what is left of the group when its leader has ended is ended too, and
 /// only then the end is reported. If this program is killed, its guardian ends all groups. What leaves its
@@ -42,6 +47,8 @@ pub struct ProcessExecutor {
     mailbox: Arc<Mailbox>,
     launcher: Launcher,
     reactor: Thread,
+    /// Do Rust functions run in this program?
+    serves_itself: bool,
     next_id: AtomicU64,
 }
 
@@ -64,15 +71,17 @@ impl ProcessExecutor {
 /// Options of a [`ProcessExecutor`].
 #[derive(Default)]
 pub struct ProcessExecutorBuilder {
-    guardian_program: Option<PathBuf>,
+    program: Option<PathBuf>,
     echo: Option<Echo>,
 }
 
 impl ProcessExecutorBuilder {
-    /// The program to run as the guardian, instead of this program. It must call [`init`](crate::init).
+    /// The program to run as the guardian and for Rust functions, instead of this program. It must call
+    /// [`init_with`](crate::init_with) with the same definitions as the controller, or [`init`](crate::init)
+    /// if there are none.
     #[must_use]
-    pub fn guardian_program(mut self, program: impl Into<PathBuf>) -> Self {
-        self.guardian_program = Some(program.into());
+    pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
+        self.program = Some(program.into());
         self
     }
 
@@ -92,17 +101,25 @@ impl ProcessExecutorBuilder {
         if is_meant_to_be_guardian() {
             return Err(ExecutorError::InsideGuardian);
         }
+        if is_meant_to_serve() {
+            return Err(ExecutorError::InsideServer);
+        }
         make_children_waitable();
         let spec = GuardianSpec {
-            program: self.guardian_program.unwrap_or_else(own_program),
+            program: self.program.clone().unwrap_or_else(own_program),
             token: token().map_err(system("get random bytes"))?,
         };
+        let inherited = Inherited::capture(&spec.token);
+        if inherited.is_nested_too_deep() {
+            return Err(ExecutorError::TooDeep);
+        }
         let guardian = start_guardian(&spec)?;
         let mailbox = Arc::new(Mailbox::new().map_err(system("make an eventfd"))?);
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(system("open /dev/null"))?;
-        let (line, inherited) = (Line::default(), Inherited::capture(&spec.token));
-        let launcher = Launcher::new(inherited, null, line.clone(), Arc::clone(&mailbox));
+        let line = Line::default();
+        let program = spec.program.clone();
+        let launcher = Launcher::new(inherited, program, null, line.clone(), Arc::clone(&mailbox));
         let reactor = Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo)
             .map_err(system("make an epoll descriptor"))?;
         let (running, over) = mpsc::channel();
@@ -116,7 +133,13 @@ impl ProcessExecutorBuilder {
             .thread()
             .id();
         let reactor = Thread { id, over: Mutex::new(over) };
-        Ok(ProcessExecutor { mailbox, launcher, reactor, next_id: AtomicU64::new(1) })
+        Ok(ProcessExecutor {
+            mailbox,
+            launcher,
+            reactor,
+            serves_itself: self.program.is_none(),
+            next_id: AtomicU64::new(1),
+        })
     }
 }
 
@@ -130,10 +153,18 @@ impl Executor for ProcessExecutor {
     }
 
     fn check(&self, target: &Target) -> Result<(), UnsupportedTarget> {
-        if is_command(target) {
-            return Ok(());
+        match target {
+            Target::External(any) if is_command(&**any) => Ok(()),
+            Target::External(_) => Err(UnsupportedTarget(
+                "the process executor runs Rust functions and its own commands only".to_owned(),
+            )),
+            Target::Function(_) if self.serves_itself && !has_definitions() => {
+                Err(UnsupportedTarget(
+                    "a Rust function can run in a process only if the program serves it: call chongming_executor_process::init_with, with the task definitions, first in main".to_owned(),
+                ))
+            }
+            Target::Function(_) => Ok(()),
         }
-        Err(UnsupportedTarget("the process executor runs external commands only".to_owned()))
     }
 
     fn launch(&self, launch: Launch) -> Arc<dyn Carrier> {
@@ -177,7 +208,7 @@ impl fmt::Debug for ProcessExecutor {
 impl fmt::Debug for ProcessExecutorBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProcessExecutorBuilder")
-            .field("guardian_program", &self.guardian_program)
+            .field("program", &self.program)
             .finish_non_exhaustive()
     }
 }

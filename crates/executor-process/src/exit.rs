@@ -3,6 +3,8 @@
 use chongming_core::{AttemptEnd, Failure, FailureKind, Text, Value, clean};
 use rustix::process::WaitIdStatus;
 
+use crate::child::HELLO_LIMIT;
+
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -46,14 +48,33 @@ impl Exit {
         }
     }
 
+    /// Why a program that was to serve `task` never did.
+    pub(crate) fn never_served(self, task: &str, stderr: &str) -> Text {
+        let how = self.message(stderr);
+        clean(&format!(
+            "the program did not serve its task {task:?}: it must call chongming_executor_process::init_with, with its task definitions, first in main, and gets {} s to get there ({how})",
+            HELLO_LIMIT.as_secs()
+        ))
+    }
+
+    /// What a served task that left without a result says.
+    pub(crate) fn without_result(self, stderr: &str) -> Text {
+        described(&format!("{} before the task returned", self.describe()), stderr)
+    }
+
     fn failed(self, kind: FailureKind, stderr: &str) -> AttemptEnd {
         AttemptEnd::Failed(Failure::new(kind, self.message(stderr)))
     }
 
     fn message(self, stderr: &str) -> Text {
-        let what = self.describe();
-        let stderr = stderr.trim();
-        clean(&if stderr.is_empty() { what } else { format!("{what}; stderr ends: {stderr}") })
+        described(&self.describe(), stderr)
+    }
+}
+
+fn described(what: &str, stderr: &str) -> Text {
+    match stderr.trim() {
+        "" => clean(what),
+        stderr => clean(&format!("{what}; stderr ends: {stderr}")),
     }
 }
 

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open,
-    pidfd_send_signal, waitid,
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, pidfd_open,
+    pidfd_send_signal, waitid, waitpid,
 };
 
 use crate::exit::Exit;
@@ -27,8 +27,15 @@ pub(crate) struct Group {
 
 impl Group {
     /// The group of a child that was just started with [`sys::Place::OwnGroup`] and not waited for.
+    ///
+    /// # Errors
+    /// It cannot be watched; then it was ended.
     pub(crate) fn of_new_child(leader: Pid) -> rustix::io::Result<Self> {
-        let pidfd = pidfd_open(leader, PidfdFlags::empty())?;
+        let pidfd = pidfd_open(leader, PidfdFlags::empty()).inspect_err(|_| {
+            // Still our unreaped child, so the number is its own.
+            let _ = kill_process_group(leader, Signal::KILL);
+            let _ = waitpid(Some(leader), WaitOptions::empty());
+        })?;
         Ok(Self { leader, pidfd, pinned_by_pidfd: sys::can_signal_group(), reaped: false })
     }
 

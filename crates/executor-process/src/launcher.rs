@@ -9,9 +9,10 @@ use std::mem;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use chongming_core::{
     AttemptEnd, AttemptFiles, Failure, FailureKind, Launch, Report, Signal, clean,
@@ -19,15 +20,15 @@ use chongming_core::{
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::command::command_of;
-use crate::environment::Inherited;
+use crate::command::{Command, command_of};
+use crate::environment::{Inherited, SERVE_ARGUMENT};
 use crate::group::Group;
 use crate::guardian::Line;
 use crate::log_file::LogFile;
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
 use crate::program;
-use crate::protocol::{CHILD_IN, CHILD_OUT, Channel};
+use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::reactor::{NewChild, report};
 use crate::sys::{Place, Spawn, spawn};
 
@@ -98,6 +99,8 @@ struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
     inherited: Inherited,
+    /// What runs Rust functions.
+    program: PathBuf,
     null: OwnedFd,
     line: Line,
     mailbox: Arc<Mailbox>,
@@ -112,9 +115,10 @@ struct Queue {
 }
 
 impl Launcher {
-    /// `null` is `/dev/null`, the children's standard input.
+    /// `program` runs Rust functions; `null` is `/dev/null`, the children's standard input.
     pub(crate) fn new(
         inherited: Inherited,
+        program: PathBuf,
         null: OwnedFd,
         line: Line,
         mailbox: Arc<Mailbox>,
@@ -124,6 +128,7 @@ impl Launcher {
             queue: Mutex::default(),
             wake: Condvar::new(),
             inherited,
+            program,
             null,
             line,
             mailbox,
@@ -204,7 +209,10 @@ impl Shared {
             .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
         match started {
             Ok(child) => {
-                report(&*job.launch.sink, Report::Launched);
+                // A program that serves a task is launched when it says so.
+                if child.server_since.is_none() {
+                    report(&*job.launch.sink, Report::Launched);
+                }
                 job.gate.started(child, &self.mailbox);
             }
             Err(problem) => fail(job, &problem),
@@ -213,10 +221,13 @@ impl Shared {
 
     fn start(&self, job: &Job) -> Result<NewChild, String> {
         let launch = &job.launch;
-        let command = command_of(launch)?;
-        let argv = argv(&command.argv)?;
-        let variables = self.inherited.for_attempt(launch, &command)?;
+        let command = command_of(launch, &self.program)?;
         let cwd = program::working_directory(&command.cwd)?;
+        let (up, up_writer) = pipe()?;
+        let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
+        let serve = command.serves.as_ref().map(|_| pipe_inode);
+        let variables = self.inherited.for_attempt(launch, &command, serve)?;
+        let argv = argv(&command)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;
         let log = match &launch.files {
@@ -225,11 +236,10 @@ impl Shared {
         };
         let (out, out_writer) = pipe()?;
         let (err, err_writer) = pipe()?;
-        let (up, up_writer) = pipe()?;
         let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
         ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
-        let announced = self.line.announce(&up_writer);
+        let announced = self.line.announce(pipe_inode);
         let leader = spawn(&Spawn {
             program: &c_path(&file)?,
             argv: &argv,
@@ -248,18 +258,18 @@ impl Shared {
             Errno::MFILE | Errno::NFILE => descriptors(error),
             other => program::spawn_problem(&file, &cwd, other),
         })?;
-        let group = Group::of_new_child(leader).map_err(|error| {
-            // Still our unreaped child, so the number is its own.
-            let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
-            let _ = rustix::process::waitpid(Some(leader), rustix::process::WaitOptions::empty());
-            format!("its process cannot be watched: {}", descriptors(error))
-        })?;
+        let group = Group::of_new_child(leader)
+            .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
         self.line.register(&group);
         drop(announced);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
-        let channel = Channel::new(up, down, launch);
-        Ok(NewChild { id: job.id, group, grace: command.grace, output, channel, sink })
+        let start = Start::of(launch, command.serves.as_deref().unwrap_or(&launch.name));
+        let server_since = command.serves.as_ref().map(|_| Instant::now());
+        let partner = command.serves.map_or(Partner::Command, |task| Partner::Server { task });
+        let channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
+        let grace = command.grace;
+        Ok(NewChild { id: job.id, group, grace, server_since, output, channel, sink })
     }
 }
 
@@ -295,8 +305,14 @@ fn descriptors(error: Errno) -> String {
     }
 }
 
-fn argv(argv: &[String]) -> Result<Vec<CString>, String> {
-    argv.iter()
+/// A program that serves a task is told so by its environment; the arguments are for people who look, and
+/// for programs that serve nothing, to refuse them.
+fn argv(command: &Command) -> Result<Vec<CString>, String> {
+    let serves = command.serves.as_deref().map(|task| [SERVE_ARGUMENT.to_owned(), task.to_owned()]);
+    command
+        .argv
+        .iter()
+        .chain(serves.iter().flatten())
         .enumerate()
         .map(|(i, argument)| {
             CString::new(argument.as_str())

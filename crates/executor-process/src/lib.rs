@@ -1,4 +1,4 @@
-//! Runs external commands for chongming-task (spec 14).
+//! Runs external commands, and Rust functions in processes of their own, for chongming-task (spec 14).
 //!
 //! One thread, the reactor, watches all children by epoll; a few launcher threads start them by
 //! `posix_spawn`. Each child leads a process group of its own, which is held by its leader's pidfd. A
@@ -11,6 +11,8 @@
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
 //! | `protocol` | the conversation with children that know us |
+//! | `serve` | the other side of it, in a child that is this program |
+//! | `module` | executables that serve their tasks by name |
 //! | `child` | one child's life, a pure state machine |
 //! | `mailbox` `source` `reactor` `launcher` | the threads |
 //! | `guardian` | survives the supervisor by a moment |
@@ -33,6 +35,7 @@
 
 mod command;
 mod error;
+pub mod module;
 
 // What only Linux has: pidfds, epoll, /proc.
 #[cfg(target_os = "linux")]
@@ -47,6 +50,8 @@ mod exit;
 mod group;
 #[cfg(target_os = "linux")]
 mod guardian;
+#[cfg(target_os = "linux")]
+mod init;
 #[cfg(target_os = "linux")]
 mod launcher;
 #[cfg(target_os = "linux")]
@@ -64,6 +69,8 @@ mod protocol;
 #[cfg(target_os = "linux")]
 mod reactor;
 #[cfg(target_os = "linux")]
+mod serve;
+#[cfg(target_os = "linux")]
 mod source;
 #[cfg(target_os = "linux")]
 mod sys;
@@ -71,12 +78,12 @@ mod sys;
 #[cfg(not(target_os = "linux"))]
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
-pub use unsupported::{ProcessExecutor, ProcessExecutorBuilder, init};
+pub use unsupported::{ProcessExecutor, ProcessExecutorBuilder, init, init_with};
 
 #[cfg(target_os = "linux")]
 pub use executor::{ProcessExecutor, ProcessExecutorBuilder};
 #[cfg(target_os = "linux")]
-pub use guardian::init;
+pub use init::{init, init_with};
 
 pub use command::{Command, CommandTemplate, DEFAULT_MAX_LOG_BYTES};
 pub use error::ExecutorError;

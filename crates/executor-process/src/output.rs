@@ -42,10 +42,15 @@ pub(crate) struct Output {
 impl Output {
     /// From the read ends, which must not block.
     pub(crate) fn new(out: OwnedFd, err: OwnedFd, log: Option<LogFile>) -> Self {
+        Self { out: Some(out), log, ..Self::of_errors(err) }
+    }
+
+    /// Of a process whose standard output nobody wants.
+    pub(crate) fn of_errors(err: OwnedFd) -> Self {
         Self {
-            out: Some(out),
+            out: None,
             err: Some(err),
-            log,
+            log: None,
             log_problem: None,
             tail: Vec::new(),
             last_activity: None,

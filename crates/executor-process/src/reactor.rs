@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
-use std::mem::MaybeUninit;
+use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -34,6 +34,8 @@ pub(crate) struct NewChild {
     pub(crate) id: ChildId,
     pub(crate) group: Group,
     pub(crate) grace: Duration,
+    /// When it was started, if it is to serve a task.
+    pub(crate) server_since: Option<Instant>,
     pub(crate) output: Output,
     pub(crate) channel: Channel,
     pub(crate) sink: Arc<dyn AttemptSink>,
@@ -42,6 +44,8 @@ pub(crate) struct NewChild {
 struct Child {
     group: Group,
     life: Life,
+    /// Was it reported as launched?
+    launched: bool,
     exit: Option<Exit>,
     output: Output,
     channel: Channel,
@@ -151,7 +155,7 @@ impl Reactor {
     }
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
-        let NewChild { id, group, grace, output, mut channel, sink } = new;
+        let NewChild { id, group, grace, server_since, output, mut channel, sink } = new;
         // Its launcher has told the guardian; this is for one that has come since.
         if let Some(guardian) = &self.guardian {
             guardian.register(&group);
@@ -168,10 +172,20 @@ impl Reactor {
         if channel.flush() == Pending::More {
             watch_down(&self.epoll, id, &channel);
         }
-        let life = Life::new(grace);
-        let child =
-            Child { group, life, exit: None, output, channel, stop: None, tick_at: None, sink };
+        let life = server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at));
+        let child = Child {
+            group,
+            life,
+            launched: server_since.is_none(),
+            exit: None,
+            output,
+            channel,
+            stop: None,
+            tick_at: None,
+            sink,
+        };
         self.children.insert(id, child);
+        self.happened(id, Event::Started);
         for signal in kept {
             self.signal(id, signal);
         }
@@ -288,7 +302,7 @@ impl Reactor {
         let end = channel.into_session().end(exit, told, &output.error_tail());
         let end = with_log_problem(end, output.log_problem());
         drop((output, group));
-        report(&*sink, Report::Ended(end));
+        report(&*sink, end);
     }
 
     fn read(&mut self, id: ChildId, stream: Stream) {
@@ -304,7 +318,7 @@ impl Reactor {
         }
         // After hello only a checkpoint counts.
         let counts = some && !child.channel.session().takes_part();
-        if counts && child.output.is_activity(Instant::now()) {
+        if counts && child.launched && child.output.is_activity(Instant::now()) {
             report(&*child.sink, Report::Activity);
         }
     }
@@ -328,6 +342,7 @@ impl Reactor {
         for heard in said {
             match heard {
                 Heard::Hello { stop, pause } => self.happened(id, Event::Hello { stop, pause }),
+                Heard::Foreign => self.happened(id, Event::Foreign),
                 Heard::Paused { epoch } => self.happened(id, Event::SaidPaused { epoch }),
                 Heard::Activity | Heard::Progress(_) | Heard::Log(_) => {}
             }
@@ -337,14 +352,19 @@ impl Reactor {
     /// What needs no decision.
     fn heard(&self, child: &mut Child, heard: &Heard) {
         match heard {
+            Heard::Log(line) => child.output.keep(line.as_bytes(), self.echo.as_ref()),
+            // Only a program that serves a task has not been reported yet.
+            Heard::Hello { .. } if !mem::replace(&mut child.launched, true) => {
+                report(&*child.sink, Report::Launched);
+            }
+            _ if !child.launched => {}
             Heard::Activity => {
                 if child.output.is_activity(Instant::now()) {
                     report(&*child.sink, Report::Activity);
                 }
             }
             Heard::Progress(progress) => report(&*child.sink, Report::Progress(progress.clone())),
-            Heard::Log(line) => child.output.keep(line.as_bytes(), self.echo.as_ref()),
-            Heard::Hello { .. } | Heard::Paused { .. } => {}
+            Heard::Hello { .. } | Heard::Paused { .. } | Heard::Foreign => {}
         }
     }
 
@@ -439,11 +459,11 @@ pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
 }
 
 /// A failure also tells what was wrong with its log.
-fn with_log_problem(end: AttemptEnd, problem: Option<&str>) -> AttemptEnd {
+fn with_log_problem(end: Report, problem: Option<&str>) -> Report {
     match (end, problem) {
-        (AttemptEnd::Failed(mut failure), Some(problem)) => {
+        (Report::Ended(AttemptEnd::Failed(mut failure)), Some(problem)) => {
             failure.message = clean(&format!("{} ({problem})", failure.message));
-            AttemptEnd::Failed(failure)
+            Report::Ended(AttemptEnd::Failed(failure))
         }
         (end, _) => end,
     }

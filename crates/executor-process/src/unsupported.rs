@@ -4,12 +4,17 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use chongming_core::{Abilities, Carrier, Executor, Launch, Target, UnsupportedTarget};
+use chongming_core::{
+    Abilities, Carrier, Executor, Launch, Target, TaskDefinition, UnsupportedTarget,
+};
 
 use crate::{Echo, ExecutorError};
 
 /// Does nothing on this platform.
 pub fn init() {}
+
+/// Does nothing on this platform.
+pub fn init_with<I: IntoIterator<Item = TaskDefinition>>(_definitions: impl FnOnce() -> I) {}
 
 /// Cannot be made on this platform.
 #[derive(Debug)]
@@ -38,7 +43,7 @@ pub struct ProcessExecutorBuilder;
 impl ProcessExecutorBuilder {
     /// Has no effect on this platform.
     #[must_use]
-    pub fn guardian_program(self, _program: impl Into<PathBuf>) -> Self {
+    pub fn program(self, _program: impl Into<PathBuf>) -> Self {
         self
     }
 

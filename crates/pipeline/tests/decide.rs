@@ -1,6 +1,6 @@
 //! The deciding part against a naive model, which derives every verdict anew from the rules, on random graphs
 //! with random ends in random order.
-#![allow(clippy::indexing_slicing, reason = "helpers outside of test functions")]
+#![expect(clippy::indexing_slicing, reason = "helpers outside of test functions")]
 
 use chongming_core::Status;
 use chongming_pipeline::decide::{Action, Decider, Event};

@@ -1,16 +1,16 @@
 //! What the examples print.
-#![allow(clippy::unwrap_used, reason = "helpers outside of test functions")]
+#![expect(clippy::unwrap_used, reason = "helpers outside of test functions")]
 
 use std::error::Error;
 use std::io::Write;
 
-#[allow(dead_code, reason = "the example's main")]
+#[expect(dead_code, reason = "the example's main")]
 #[path = "../examples/clean_up.rs"]
 mod clean_up;
-#[allow(dead_code, reason = "the example's main")]
+#[expect(dead_code, reason = "the example's main")]
 #[path = "../examples/fallback.rs"]
 mod fallback;
-#[allow(dead_code, reason = "the example's main")]
+#[expect(dead_code, reason = "the example's main")]
 #[path = "../examples/fan_out_fan_in.rs"]
 mod fan_out_fan_in;
 

@@ -1,5 +1,5 @@
 //! Runs on a controller with threads.
-#![allow(clippy::unwrap_used, reason = "helpers outside of test functions")]
+#![expect(clippy::unwrap_used, reason = "helpers outside of test functions")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -74,14 +74,15 @@ pub(crate) fn complete(
 ) -> Result<bool> {
     let sql = "UPDATE ~commands SET receipt = $2, detail = $3, \
                completed_at = coalesce($4::timestamptz, clock_timestamp()) \
-               WHERE id = $1 AND receipt IS NULL";
+               WHERE id = $1 AND receipt IS NULL RETURNING seq";
     let (kind, now) = (receipt.kind.as_str(), given(now));
-    Ok(link.execute(sql, &[&id.as_str(), &kind, &&*receipt.detail, &now])? > 0)
+    Ok(!link.query(sql, &[&id.as_str(), &kind, &&*receipt.detail, &now])?.is_empty())
 }
 
 pub(crate) fn release(link: &mut Link, id: &CommandId) -> Result<bool> {
-    let sql = "UPDATE ~commands SET claimed_until = NULL WHERE id = $1 AND receipt IS NULL";
-    Ok(link.execute(sql, &[&id.as_str()])? > 0)
+    let sql =
+        "UPDATE ~commands SET claimed_until = NULL WHERE id = $1 AND receipt IS NULL RETURNING seq";
+    Ok(!link.query(sql, &[&id.as_str()])?.is_empty())
 }
 
 pub(crate) fn of_task(link: &mut Link, task: &TaskId) -> Result<Vec<Command>> {

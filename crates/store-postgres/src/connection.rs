@@ -1,18 +1,18 @@
 //! Connecting, prepared statements, transactions, and what the pool asks.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chongming_core::store::StoreErrorKind;
-use postgres::types::ToSql;
-use postgres::{Client, Row, Statement};
+use postgres::types::{ToSql, Type};
+use postgres::{Client, Config, Row, SimpleQueryMessage, Statement};
 use r2d2::ManageConnection;
-use r2d2_postgres::PostgresConnectionManager;
 
 use crate::error::{Fault, Result, Subject};
 use crate::options::Options;
+use crate::row::unreadable;
 use crate::statement::Shape;
 use crate::tls::Connector;
 
@@ -27,12 +27,20 @@ const QUALIFIER: char = '~';
 
 pub(crate) type Parameters<'a> = [&'a (dyn ToSql + Sync)];
 
+/// A setting that a connection is started with. No pooler hands it on: PgBouncer refuses it, or is told to
+/// ignore what it does not know. So where it is missing, somebody stands between us and the server.
+const MARK: &str = "chongming.direct";
+
 /// Makes connections.
 pub(crate) struct Manager {
-    server: PostgresConnectionManager<Connector>,
+    marked: Config,
+    unmarked: Config,
+    connector: Connector,
     subject: Subject,
     qualifier: Arc<str>,
     settings: String,
+    /// Known once the mark was missing.
+    is_pooled: AtomicBool,
     /// How often any connection was found broken: then none is trusted without a question.
     breaks: Arc<AtomicU64>,
     /// Why no connection could be had the last time.
@@ -43,23 +51,69 @@ pub(crate) struct Manager {
 
 impl Manager {
     pub(crate) fn new(
-        server: PostgresConnectionManager<Connector>,
+        config: Config,
+        connector: Connector,
         subject: Subject,
         options: &Options,
     ) -> Self {
         let limit = options.statement_timeout.as_millis();
+        let mut marked = config.clone();
+        marked.options(&format!("{} -c {MARK}=1", config.get_options().unwrap_or_default()));
         Self {
-            server,
+            marked,
+            unmarked: config,
+            connector,
             qualifier: format!("{}.", quoted(&subject.schema)).into(),
             subject,
-            // Statements here count on reading what is committed, and are too short to be compiled.
+            // Statements here count on reading what is committed, and are too short to be compiled. Where
+            // others share the session it is left alone.
             settings: format!(
-                "SET default_transaction_isolation = 'read committed'; SET jit = off; \
-                 SET statement_timeout = {limit}; SET idle_in_transaction_session_timeout = {limit}"
+                "SELECT set_config('default_transaction_isolation', 'read committed', FALSE), \
+                 set_config('jit', 'off', FALSE), set_config('statement_timeout', '{limit}', FALSE), \
+                 set_config('idle_in_transaction_session_timeout', '{limit}', FALSE) \
+                 WHERE current_setting('{MARK}', TRUE) = '1'"
             ),
+            is_pooled: AtomicBool::new(false),
             breaks: Arc::default(),
             failure: LastFailure::default(),
             first: Mutex::default(),
+        }
+    }
+
+    /// A connection to the server, made now.
+    pub(crate) fn open(&self) -> Result<Link> {
+        if !self.is_pooled.load(Ordering::Relaxed) {
+            match self.marked.connect(self.connector.clone()).map_err(Fault::Driver) {
+                Ok(mut client) => {
+                    let answer = client.simple_query(&self.settings)?;
+                    let is_row =
+                        |part: &SimpleQueryMessage| matches!(part, SimpleQueryMessage::Row(_));
+                    let is_pooled = !answer.iter().any(is_row);
+                    self.is_pooled.store(is_pooled, Ordering::Relaxed);
+                    return Ok(self.link(client, is_pooled));
+                }
+                Err(fault) if fault.is_refused_parameter() => {
+                    self.is_pooled.store(true, Ordering::Relaxed);
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(self.link(self.unmarked.connect(self.connector.clone())?, true))
+    }
+
+    fn link(&self, client: Client, is_pooled: bool) -> Link {
+        Link {
+            client,
+            qualifier: Arc::clone(&self.qualifier),
+            is_pooled,
+            statements: HashMap::new(),
+            batches: HashMap::new(),
+            types: HashMap::new(),
+            in_transaction: false,
+            is_spoiled: false,
+            breaks: Arc::clone(&self.breaks),
+            breaks_seen: self.breaks.load(Ordering::Relaxed),
+            last_used: Instant::now(),
         }
     }
 
@@ -71,23 +125,6 @@ impl Manager {
     /// Where it will be said why there is no connection.
     pub(crate) fn last_failure(&self) -> LastFailure {
         self.failure.clone()
-    }
-
-    /// A connection to the server, made now.
-    pub(crate) fn open(&self) -> Result<Link> {
-        let mut client = self.server.connect()?;
-        client.batch_execute(&self.settings)?;
-        Ok(Link {
-            client,
-            qualifier: Arc::clone(&self.qualifier),
-            statements: HashMap::new(),
-            batches: HashMap::new(),
-            in_transaction: false,
-            is_spoiled: false,
-            breaks: Arc::clone(&self.breaks),
-            breaks_seen: self.breaks.load(Ordering::Relaxed),
-            last_used: Instant::now(),
-        })
     }
 }
 
@@ -152,9 +189,13 @@ impl std::error::Error for Failed {}
 pub(crate) struct Link {
     client: Client,
     qualifier: Arc<str>,
+    /// A pooler may give each transaction another session: nothing may count on the one before.
+    is_pooled: bool,
     statements: HashMap<Box<str>, Statement>,
     /// Those of batches, whose text is long.
     batches: HashMap<Shape, Statement>,
+    /// Behind a pooler, instead of prepared statements: what their parameters are.
+    types: HashMap<Box<str>, Arc<[Type]>>,
     /// Open, or failed: nobody else may meet it.
     in_transaction: bool,
     /// Something else is wrong with it.
@@ -186,6 +227,15 @@ impl Link {
         self.client.is_closed()
     }
 
+    /// Is there a pooler at the other end?
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.is_pooled
+    }
+
+    fn qualified(&self, sql: &str) -> String {
+        sql.replace(QUALIFIER, &self.qualifier)
+    }
+
     fn prepared(&mut self, sql: &str) -> Result<Statement> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
@@ -193,24 +243,66 @@ impl Link {
         if self.statements.len() >= STATEMENTS {
             self.statements.clear();
         }
-        let qualified = sql.replace(QUALIFIER, &self.qualifier);
+        let qualified = self.qualified(sql);
         let statement = self.done(|client| client.prepare(&qualified))?;
         self.statements.insert(sql.into(), statement.clone());
         Ok(statement)
     }
 
     pub(crate) fn query(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>> {
+        if self.is_pooled {
+            return self.query_without_name(sql, parameters);
+        }
         let statement = self.prepared(sql)?;
         self.done(|client| client.query(&statement, parameters))
     }
 
+    /// A named statement would be looked for in a session that does not have it, or has another of that name.
+    /// One without a name is sent with everything that it needs.
+    fn query_without_name(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Vec<Row>> {
+        let types = match self.types.get(sql) {
+            Some(types) => Arc::clone(types),
+            None => {
+                let types = self.learned(sql)?;
+                if self.types.len() >= STATEMENTS {
+                    self.types.clear();
+                }
+                self.types.insert(sql.into(), Arc::clone(&types));
+                types
+            }
+        };
+        let typed: Vec<_> = parameters.iter().copied().zip(types.iter().cloned()).collect();
+        let qualified = self.qualified(sql);
+        self.done(|client| client.query_typed(&qualified, &typed))
+    }
+
+    /// Asks the server for the types of a statement's parameters, within one transaction and so in one
+    /// session: before its end the statement is given up, so that its name is free again.
+    fn learned(&mut self, sql: &str) -> Result<Arc<[Type]>> {
+        if !self.in_transaction {
+            return self.transaction(|link| link.learned(sql));
+        }
+        let qualified = self.qualified(sql);
+        Ok(self.done(|client| client.prepare(&qualified))?.params().into())
+    }
+
     pub(crate) fn query_one(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<Row> {
-        let statement = self.prepared(sql)?;
-        self.done(|client| client.query_one(&statement, parameters))
+        self.query_opt(sql, parameters)?.ok_or_else(|| unreadable("a statement gave no row"))
+    }
+
+    pub(crate) fn query_opt(
+        &mut self,
+        sql: &str,
+        parameters: &Parameters<'_>,
+    ) -> Result<Option<Row>> {
+        Ok(self.query(sql, parameters)?.into_iter().next())
     }
 
     /// The answer of the statement that writes a batch.
     pub(crate) fn write(&mut self, shape: Shape, parameters: &Parameters<'_>) -> Result<Row> {
+        if self.is_pooled {
+            return self.query_one(&shape.sql(), parameters);
+        }
         let statement = match self.batches.get(&shape) {
             Some(statement) => statement.clone(),
             None => {
@@ -222,20 +314,6 @@ impl Link {
         self.done(|client| client.query_one(&statement, parameters))
     }
 
-    pub(crate) fn query_opt(
-        &mut self,
-        sql: &str,
-        parameters: &Parameters<'_>,
-    ) -> Result<Option<Row>> {
-        let statement = self.prepared(sql)?;
-        self.done(|client| client.query_opt(&statement, parameters))
-    }
-
-    pub(crate) fn execute(&mut self, sql: &str, parameters: &Parameters<'_>) -> Result<u64> {
-        let statement = self.prepared(sql)?;
-        self.done(|client| client.execute(&statement, parameters))
-    }
-
     /// Several statements without parameters, as they are.
     pub(crate) fn batch(&mut self, sql: &str) -> Result<()> {
         self.done(|client| client.batch_execute(sql))
@@ -243,7 +321,7 @@ impl Link {
 
     /// The same, with names of our tables in them.
     pub(crate) fn script(&mut self, sql: &str) -> Result<()> {
-        let qualified = sql.replace(QUALIFIER, &self.qualifier);
+        let qualified = self.qualified(sql);
         self.batch(&qualified)
     }
 
@@ -254,7 +332,7 @@ impl Link {
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         self.in_transaction = true;
-        self.batch("BEGIN")?;
+        self.batch("BEGIN ISOLATION LEVEL READ COMMITTED")?;
         let done = work(self)?;
         self.batch("COMMIT")?;
         self.in_transaction = false;

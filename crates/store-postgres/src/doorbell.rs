@@ -42,15 +42,11 @@ struct State {
 }
 
 impl Doorbells {
+    /// `channel` is the one that commands are announced on, with their holder as payload.
     pub(crate) fn new(config: Config, connector: Connector, channel: String) -> Self {
         let connector = connector.patient();
         let shared = Shared { config, connector, channel, state: Mutex::default() };
         Self { shared: Arc::new(shared), listener: Mutex::default() }
-    }
-
-    /// The channel that commands are announced on, with their holder as payload.
-    pub(crate) fn channel(&self) -> &str {
-        &self.shared.channel
     }
 
     pub(crate) fn subscribe(&self, holder: &IncarnationId, bell: Doorbell) {

@@ -52,6 +52,17 @@ impl Fault {
         }
     }
 
+    /// Does a pooler refuse a parameter that a server would take?
+    pub(crate) fn is_refused_parameter(&self) -> bool {
+        match self {
+            Self::Driver(error) => error.as_db_error().is_some_and(|said| {
+                *said.code() == SqlState::PROTOCOL_VIOLATION
+                    && said.message().contains("unsupported startup parameter")
+            }),
+            Self::Unreadable(_) | Self::Unfit(_) => false,
+        }
+    }
+
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Driver(error) => error.code(),
@@ -144,8 +155,8 @@ fn classify(error: &DbError) -> (StoreErrorKind, &'static str) {
         (_, "3D000") => (Foreign, "does not exist; create it, or check its name"),
         (_, "26000" | "42P05") => (
             Unavailable,
-            "is behind a pooler that loses prepared statements; use session pooling, or PgBouncer 1.21 \
-             with max_prepared_statements",
+            "is behind a pooler that loses prepared statements without being seen; use its session pooling, \
+             PgBouncer, or no pooler",
         ),
         (_, "57014") => (Unavailable, "did not finish in time; try again later"),
         (_, "0A000") | ("3F" | "42", _) => {

@@ -22,10 +22,13 @@
 //!
 //! # Poolers
 //!
-//! PgBouncer in session mode works. In transaction mode the pooler must keep prepared statements (PgBouncer
-//! from 1.21 on, with `max_prepared_statements` above 0); where it does not, connecting fails with an error
-//! that says so. All names are qualified and no call counts on the session's settings. `LISTEN` does not pass
-//! through in transaction mode: commands then arrive by polling.
+//! PgBouncer works in session and in transaction mode, whatever its `max_prepared_statements`. It is
+//! recognised at connecting (it never hands on a setting of ours), and then nothing counts on a session: each
+//! statement is sent whole, without a name, no setting is changed, and no one listens. That costs a planning
+//! for each statement, the server's own limits (`statement_timeout`) instead of ours, and the doorbell:
+//! commands arrive by polling. Statement mode (`pool_mode = statement`) refuses transactions and cannot be
+//! used. A pooler of another make that hands on all settings and yet gives each transaction another session is
+//! not recognised; where it loses a prepared statement, the error says what to do.
 #![forbid(unsafe_code)]
 
 mod batch;

@@ -51,7 +51,7 @@ pub(crate) fn beat(link: &mut Link, node: &Node, ttl: Duration, now: Now) -> Res
 pub(crate) fn retire(link: &mut Link, id: &IncarnationId, now: Now) -> Result<()> {
     let sql = "UPDATE ~nodes SET lease_until = \
                least(lease_until, coalesce($2::timestamptz, clock_timestamp())) WHERE incarnation = $1";
-    link.execute(sql, &[&id.as_str(), &given(now)])?;
+    link.query(sql, &[&id.as_str(), &given(now)])?;
     Ok(())
 }
 
@@ -92,6 +92,6 @@ pub(crate) fn pin(link: &mut Link, fact: &str, value: &str) -> Result<String> {
         return Ok(value); // a fact never changes
     }
     let sql = "INSERT INTO ~facts (fact, value) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-    link.execute(sql, &[&fact, &value])?;
+    link.query(sql, &[&fact, &value])?;
     pinned(link, fact)?.ok_or_else(|| unreadable(format!("the fact {fact:?} is not there")))
 }

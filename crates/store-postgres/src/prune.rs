@@ -50,7 +50,6 @@ pub(crate) fn count_nodes(link: &mut Link, before: Timestamp, now: Now) -> Resul
 
 /// Deleting one row never makes another useful or useless: an owner's latest is never among them.
 pub(crate) fn delete_nodes(link: &mut Link, before: Timestamp, now: Now) -> Result<usize> {
-    let sql = format!("DELETE FROM ~nodes n WHERE {}", useless_nodes());
-    let deleted = link.execute(&sql, &[&Time(before), &given(now)])?;
-    Ok(usize::try_from(deleted).unwrap_or(usize::MAX))
+    let sql = format!("DELETE FROM ~nodes n WHERE {} RETURNING n.pid", useless_nodes());
+    Ok(link.query(&sql, &[&Time(before), &given(now)])?.len())
 }

@@ -10,7 +10,6 @@ use chongming_core::store::{
 };
 use chongming_core::{CommandId, IncarnationId, TaskId, TaskSnapshot, Transition};
 use r2d2::{NopErrorHandler, Pool, PooledConnection};
-use r2d2_postgres::PostgresConnectionManager;
 
 use crate::connection::{LastFailure, Link, Manager};
 use crate::doorbell::Doorbells;
@@ -40,7 +39,8 @@ pub struct PostgresStore {
     /// `None` once closed.
     pool: RwLock<Option<Pool<Manager>>>,
     failure: LastFailure,
-    doorbells: Doorbells,
+    /// None behind a pooler, which does not pass calls through.
+    doorbells: Option<Doorbells>,
 }
 
 impl PostgresStore {
@@ -76,13 +76,14 @@ impl PostgresStore {
         let Dsn { config, name, tls, schema, connect_timeout } = dsn;
         let silence = options.statement_timeout + connect_timeout;
         let connector = Connector::new(&tls, silence).map_err(invalid)?;
-        let doorbells = Doorbells::new(config.clone(), connector.clone(), schema.clone());
         let subject = Subject { name, schema };
-        let server = PostgresConnectionManager::new(config, connector);
-        let manager = Manager::new(server, subject.clone(), options);
+        let manager = Manager::new(config.clone(), connector.clone(), subject.clone(), options);
         // Not by the pool, which waits in the hope of better times and then has no reason to give.
         let mut link = manager.open().map_err(|fault| subject.error("open", fault))?;
         prepare(&mut link, &subject)?;
+        let is_pooled = link.is_pooled();
+        let doorbells =
+            (!is_pooled).then(|| Doorbells::new(config, connector, subject.schema.clone()));
         manager.keep(link);
         let failure = manager.last_failure();
         let pool = Pool::builder()
@@ -188,7 +189,7 @@ impl TaskStore for PostgresStore {
     }
 
     fn submit_command(&self, command: &NewCommand) -> Result<(), StoreError> {
-        let channel = self.doorbells.channel();
+        let channel = &self.subject.schema;
         self.again("submit_command", |link| commands::submit(link, command, channel))
     }
 
@@ -256,21 +257,24 @@ impl TaskStore for PostgresStore {
 
     fn close(&self) -> Result<(), StoreError> {
         let pool = self.pool.write().unwrap_or_else(PoisonError::into_inner).take();
-        self.doorbells.silence();
+        let Some(doorbells) = &self.doorbells else { return Ok(()) };
+        doorbells.silence();
         if let Some(pool) = pool
-            && self.doorbells.is_listening()
+            && doorbells.is_listening()
             && let Some(mut link) = pool.try_get()
         {
             // Wakes the listener, so that its connection ends now; without, it ends later.
-            let parameters: [&(dyn postgres::types::ToSql + Sync); 1] = [&self.doorbells.channel()];
-            let _ = link.query("SELECT pg_notify($1, '')", &parameters);
+            let _ = link.query("SELECT pg_notify($1, '')", &[&self.subject.schema]);
         }
         Ok(())
     }
 
     fn subscribe(&self, holder: &IncarnationId, bell: Doorbell) {
-        if self.pool.read().unwrap_or_else(PoisonError::into_inner).is_some() {
-            self.doorbells.subscribe(holder, bell);
+        let is_open = self.pool.read().unwrap_or_else(PoisonError::into_inner).is_some();
+        if let Some(doorbells) = &self.doorbells
+            && is_open
+        {
+            doorbells.subscribe(holder, bell);
         }
     }
 }

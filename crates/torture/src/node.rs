@@ -81,7 +81,7 @@ fn body(
     let id = ctx.task_id().as_str();
     let at_work = AtWork::begin(folder, id, ctx.attempt(), number).map_err(failed)?;
     let interrupted = ctx.sleep(Duration::from_millis(ms.into())).err();
-    let fails = interrupted.is_none() && ms % 5 == 0 && ctx.attempt() == 1;
+    let fails = interrupted.is_none() && ms.is_multiple_of(5) && ctx.attempt() == 1;
     at_work.end(interrupted.is_none() && !fails).map_err(failed)?;
     match interrupted {
         Some(error) => Err(error),

@@ -10,12 +10,12 @@ pub mod values;
 
 use std::ffi::OsString;
 
-use clap::error::ErrorKind as ClapErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind as ClapErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser};
 
 use crate::commands::Command;
 use crate::database::redact;
-use crate::output::escape::visible_lines;
+use crate::output::escape::{visible, visible_lines};
 use global::GlobalArgs;
 
 /// Runs tasks, keeps the truth about them, and lets you see and control them from anywhere.
@@ -52,7 +52,8 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
         cli.global.settle_verbosity(&matches);
         Ok(cli)
     });
-    cli.map_err(|error| {
+    cli.map_err(|mut error| {
+        make_values_visible(&mut error);
         // Plain text: a wrong value is repeated in it, and colours could not be told from its own.
         let text = error.render().to_string();
         match error.kind() {
@@ -60,6 +61,27 @@ pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
             _ => Stop::BadUsage(visible_lines(&redact(&text)).into_owned()),
         }
     })
+}
+
+/// What was typed is repeated in messages: a line end in it must not look like a line of ours.
+fn make_values_visible(error: &mut clap::Error) {
+    let typed: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => {
+                Some((kind, ContextValue::String(visible(text).into_owned())))
+            }
+            ContextValue::Strings(texts) => {
+                let texts = texts.iter().map(|text| visible(text).into_owned());
+                Some((kind, ContextValue::Strings(texts.collect())))
+            }
+            // Everything else is our own, or a number.
+            _ => None,
+        })
+        .collect();
+    for (kind, value) in typed {
+        error.insert(kind, value);
+    }
 }
 
 #[cfg(test)]

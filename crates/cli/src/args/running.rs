@@ -6,8 +6,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::values;
+use crate::Host;
 use crate::duration;
 use crate::error::CliError;
+use crate::module::TaskModule;
 
 /// Where tasks are defined.
 #[derive(Clone, Debug, Args)]
@@ -18,12 +20,14 @@ pub struct ModuleArgs {
 }
 
 impl ModuleArgs {
-    /// The module, for a program that has no tasks of its own.
-    pub fn require(&self) -> Result<&PathBuf, CliError> {
-        self.module.as_ref().ok_or_else(|| {
-            CliError::usage("no task module is named")
-                .hint("add --tasks FILE, a TOML manifest or a program built with the library")
-        })
+    /// The module that is named, or else this program's own tasks.
+    pub(crate) fn load<'a>(&self, host: &'a Host) -> Result<TaskModule<'a>, CliError> {
+        match (&self.module, &host.tasks) {
+            (Some(path), _) => TaskModule::load(path),
+            (None, Some(own)) => Ok(TaskModule::Own(own)),
+            (None, None) => Err(CliError::usage("no task module is named")
+                .hint("add --tasks FILE, a TOML manifest or a program built with the library")),
+        }
     }
 }
 

@@ -47,6 +47,7 @@ fn every_command_of_the_product_is_there() {
         "doctor --stale 1h",
         "reconcile --dry-run --reason why",
         "prune --older-than 30d --dry-run",
+        "report progress 3 --total 10 --unit files --message x",
         "completions bash",
     ];
     for line in lines {
@@ -66,7 +67,8 @@ fn values_are_read_as_meant() {
     assert_eq!(run.args, [("a".to_owned(), "b=c".to_owned())]);
     assert_eq!((run.running.priority, run.running.grace), (Some(-3), None));
     assert_eq!(run.running.lease_ttl, Duration::from_secs(30));
-    assert!(run.module.require().is_err());
+    let host = crate::Host { program: "x".to_owned(), tasks: None };
+    assert!(run.module.load(&host).is_err());
 
     let Command::Ps(ps) = cli("ps --status queued,lost --watch --limit 5").unwrap().command else {
         panic!("ps")
@@ -159,6 +161,27 @@ fn help_and_version_are_answers() {
 fn what_is_repeated_in_messages_is_harmless() {
     let Err(Stop::BadUsage(text)) = parse(["x", "\x1b[31m"].map(OsString::from)) else { panic!() };
     assert!(!text.contains('\x1b'), "{text}");
+    for words in [
+        &["status", "a\nerror: b\tc"][..],
+        &["a\nerror: b\tc"],
+        &["ps", "--status", "a\nerror: b\tc"],
+        &["ps", "--watch=a\nerror: b\tc"],
+        &["ps", "--a\nerror: b\tc"],
+        &["ps", "--limit", "a\nerror: b\tc"],
+        &["ps", "--bucket", "a\nerror: b\tc"],
+        &["--owned-buckets", "a\nerror: b\tc", "ps"],
+        &["--color", "a\nerror: b\tc", "ps"],
+        &["run", "x", "--arg", "a\nerror: b\tc"],
+        &["run", "x", "--label", "a\0\nerror: b\tc"],
+        &["report", "progress", "a\nerror: b\tc"],
+        &["report", "a\nerror: b\tc"],
+        &["completions", "a\nerror: b\tc"],
+        &["stop", "a", "--wait", "a\nerror: b\tc"],
+    ] {
+        let words = std::iter::once(&"x").chain(words);
+        let Err(Stop::BadUsage(text)) = parse(words.map(OsString::from)) else { panic!() };
+        assert!(!text.contains("\nerror: b") && !text.contains('\t'), "{text}");
+    }
     let Err(Stop::BadUsage(text)) = cli("postgresql://me:secret@host/db ps") else { panic!() };
     assert!(!text.contains("secret"), "{text}");
 }

@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use chongming_core::{InvalidText, MAX_NUM_BUCKETS, Status, TaskId, check_name, check_text};
-use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
+use clap::builder::{
+    BoolishValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
+};
 use clap::builder::{RangedU64ValueParser, ValueParser};
 
 use crate::duration;
@@ -25,6 +27,17 @@ pub fn name(text: &str) -> Result<String, InvalidText> {
 /// A label, tag or bucket key: whatever a store can keep.
 pub fn text(text: &str) -> Result<String, InvalidText> {
     check_text("the text", text).map(|()| text.to_owned())
+}
+
+/// What a person or program says: whatever is not UTF-8 in it is replaced.
+pub fn lossy() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().map(|text| text.to_string_lossy().into_owned())
+}
+
+/// A number that JSON can express.
+pub fn number(text: &str) -> Result<f64, &'static str> {
+    let number = text.parse::<f64>().map_err(|_| "it is no number")?;
+    number.is_finite().then_some(number).ok_or("it must be finite")
 }
 
 /// A duration above zero.

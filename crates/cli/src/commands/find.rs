@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use chongming_core::store::{TaskFilter, TaskQuery, TaskStore};
-use chongming_core::{TaskId, TaskSnapshot};
+use chongming_core::{TaskId, TaskSnapshot, Transition};
 
 use crate::error::CliError;
 use crate::nearest::nearest;
 use crate::open_store::store_error;
 
-/// Tasks that are read at once.
+/// Rows that are read at once.
 const PAGE: usize = 1000;
 /// So many of the latest tasks are looked at for an id that was mistyped.
 const LATEST: usize = 1000;
@@ -21,6 +21,23 @@ pub(super) fn task(store: &Arc<dyn TaskStore>, id: &TaskId) -> Result<TaskSnapsh
     match store.get(id).map_err(store_error)? {
         Some(task) => Ok(task),
         None => Err(unknown(store, id)),
+    }
+}
+
+/// All that ever happened to a task.
+pub(super) fn whole_history(
+    store: &Arc<dyn TaskStore>,
+    id: &TaskId,
+) -> Result<Vec<Transition>, CliError> {
+    let mut rows: Vec<Transition> = Vec::new();
+    loop {
+        let after = rows.last().map_or(0, |row| row.version);
+        let page = store.history(id, after, PAGE).map_err(store_error)?;
+        let is_last = page.len() < PAGE;
+        rows.extend(page);
+        if is_last {
+            return Ok(rows);
+        }
     }
 }
 

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chongming_core::store::{Now, TaskStore};
-use chongming_core::{Status, TaskId, TaskSnapshot, attempt_files, host_name};
+use chongming_core::store::TaskStore;
+use chongming_core::{Status, TaskId, TaskSnapshot, Trigger, attempt_files};
 use clap::Args;
 use serde::Serialize;
 
+use super::attempt_files::{Place, Places};
 use super::{control, find};
 use crate::args::control::TaskArg;
 use crate::args::global::{Settings, Verbosity};
@@ -94,7 +95,13 @@ pub(super) fn execute(
         None => task.attempt,
     };
     let path = logs.path(attempt);
-    let mut log = File::open(&path).map_err(|error| unreadable(&path, &error))?;
+    let mut log = match File::open(&path) {
+        Ok(log) => log,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return Err(no_log(&store, &task, attempt, &path)?);
+        }
+        Err(error) => return Err(unreadable(&path, &error)),
+    };
     if settings.json {
         let mut output = Vec::new();
         log.read_to_end(&mut output).map_err(|error| unreadable(&path, &error))?;
@@ -129,27 +136,51 @@ fn artifacts(
     task: &TaskSnapshot,
     settings: &Settings,
 ) -> Result<PathBuf, CliError> {
-    let nodes = store.nodes(Now::Store).map_err(store_error)?;
-    let holder = nodes.iter().find(|row| Some(&row.node.incarnation) == task.supervisor.as_ref());
-    let Some(holder) = holder else { return open_store::default_artifacts(&settings.database) };
-    let Some(root) = &holder.node.artifacts else {
-        return Err(CliError::not_found(format!(
-            "the node {} that ran `{}` keeps no logs",
-            holder.node.owner, task.id
-        )));
-    };
-    let root = Path::new(&**root);
-    if holder.node.host != host_name() {
-        let logs = Logs { root: root.to_owned(), id: task.id.clone() };
-        return Err(CliError::user(format!(
-            "the logs of `{}` are on the host {}, in {}",
-            task.id,
-            holder.node.host,
-            logs.path(task.attempt.max(1)).display()
-        ))
-        .hint("look there"));
+    match Places::read(store, settings)?.of(task)? {
+        Place::Here(root) => Ok(root),
+        Place::Elsewhere { host, root } => {
+            let path = attempt_files(&root, &task.id, task.attempt.max(1)).log;
+            Err(CliError::user(format!(
+                "the logs of `{}` are on the host {host}, in {}",
+                task.id,
+                path.display()
+            ))
+            .hint("look there"))
+        }
+        Place::Nowhere { owner } => Err(CliError::not_found(format!(
+            "the node {owner} that ran `{}` keeps no logs",
+            task.id
+        ))),
     }
-    Ok(root.to_owned())
+}
+
+/// What is said about an attempt without a log: one that was never launched has none.
+fn no_log(
+    store: &Arc<dyn TaskStore>,
+    task: &TaskSnapshot,
+    attempt: u32,
+    path: &Path,
+) -> Result<CliError, CliError> {
+    let mut number = 0;
+    let mut was_launched = false;
+    let mut reason = None;
+    for transition in find::whole_history(store, &task.id)? {
+        number += u32::from(transition.to == Status::Starting);
+        if number == attempt {
+            was_launched |= transition.trigger == Trigger::Launched;
+            reason = transition.reason;
+        }
+    }
+    if number < attempt || was_launched {
+        return Ok(unreadable(path, &ErrorKind::NotFound.into()));
+    }
+    let failure = task.failure.as_deref().filter(|_| attempt == task.attempt);
+    let why = failure.map(|failure| failure.message.clone()).or(reason);
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    Ok(CliError::not_found(format!(
+        "attempt {attempt} of `{}` was never launched, so it has no log{why}",
+        task.id
+    )))
 }
 
 /// Shows what is there and what is added, attempt after attempt, until the task has ended.

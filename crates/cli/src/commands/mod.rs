@@ -1,5 +1,6 @@
 //! One file per verb: its options, whose doc comment is the help text, and what it does.
 
+mod attempt_files;
 pub mod buckets;
 pub mod cancel;
 pub mod completions;
@@ -15,6 +16,7 @@ pub mod pipeline;
 pub mod prune;
 pub mod ps;
 pub mod reconcile;
+pub mod report;
 pub mod resume;
 pub mod run;
 pub mod stats;
@@ -25,6 +27,7 @@ pub mod wait;
 
 use clap::Subcommand;
 
+use crate::Host;
 use crate::args::global::Settings;
 use crate::error::CliError;
 use crate::open_store;
@@ -53,23 +56,24 @@ pub enum Command {
     Doctor(doctor::DoctorArgs),
     Reconcile(reconcile::ReconcileArgs),
     Prune(prune::PruneArgs),
+    Report(report::ReportArgs),
     Completions(completions::CompletionsArgs),
 }
 
 impl Command {
-    /// Does it and gives the exit code. `program` is the name that the user started.
-    pub fn execute(
+    /// Does it, as part of this program, and gives the exit code.
+    pub(crate) fn execute(
         self,
         settings: &Settings,
-        program: &str,
+        host: &Host,
         console: &mut Console,
     ) -> Result<u8, CliError> {
         match self {
-            Self::Run(args) => run::execute(&args, settings, console),
-            Self::Pipeline(args) => pipeline::execute(&args, settings, console),
+            Self::Run(args) => run::execute(&args, settings, host, console),
+            Self::Pipeline(args) => pipeline::execute(&args, settings, host, console),
             Self::Tasks(args) => {
                 open_store::check_buckets(settings)?;
-                tasks::execute(&args, settings, console)
+                tasks::execute(&args, settings, host, console)
             }
             Self::Ps(args) => ps::execute(&args, settings, console),
             Self::Status(args) => status::execute(&args, settings, console),
@@ -87,9 +91,10 @@ impl Command {
             Self::Doctor(args) => doctor::execute(args, settings, console),
             Self::Reconcile(args) => reconcile::execute(&args, settings, console),
             Self::Prune(args) => prune::execute(args, settings, console),
+            Self::Report(args) => report::execute(&args),
             Self::Completions(args) => {
                 open_store::check_buckets(settings)?;
-                completions::execute(args, program, console)
+                completions::execute(args, &host.program, console)
             }
         }
     }

@@ -3,6 +3,7 @@
 use chongming_core::TaskId;
 use clap::Args;
 
+use crate::Host;
 use crate::args::global::Settings;
 use crate::args::running::{ModuleArgs, RunningArgs};
 use crate::args::values;
@@ -40,22 +41,22 @@ pub struct PipelineArgs {
 pub(super) fn execute(
     args: &PipelineArgs,
     settings: &Settings,
+    host: &Host,
     console: &mut Console,
 ) -> Result<u8, CliError> {
     use std::time::SystemTime;
 
     use crate::exit_codes;
-    use crate::manifest::Manifest;
     use crate::open_store;
     use crate::output::escape::visible;
     use crate::output::json;
-    use crate::supervisor::Supervisor;
     use crate::supervisor::pipeline::{NodeArguments, definitions, parse_arguments, pipeline};
+    use crate::supervisor::{Limits, Supervisor};
     use crate::views::pipeline::{PipelineJson, PipelineNodeJson, counts, table};
     use crate::views::task::TaskJson;
 
     let opened = open_store::open_unless_missing(settings)?;
-    let manifest = Manifest::load(args.module.require()?)?;
+    let manifest = args.module.load(host)?.manifest("pipeline")?;
     let entry = manifest.pipeline(&args.name)?;
     let given = match &args.args_json {
         Some(json) => parse_arguments(entry, json)?,
@@ -69,8 +70,8 @@ pub(super) fn execute(
     })?;
     let definitions = definitions(&manifest, entry, &args.running)?;
 
-    let opened = opened.map_or_else(|| open_store::create(settings), Ok)?;
-    let supervisor = Supervisor::start(opened, &manifest, &args.running, settings, console)?;
+    let limits = Limits::of_manifest(&manifest);
+    let supervisor = Supervisor::start(opened, &limits, &args.running, settings, console)?;
     let outcome = supervisor.run_pipeline(definitions, &pipeline, &entry.name, &run)?;
     if settings.json {
         let nodes = outcome.nodes.iter().map(|node| PipelineNodeJson {
@@ -98,7 +99,12 @@ pub(super) fn execute(
 
 /// Says that this build cannot.
 #[cfg(not(feature = "pipeline"))]
-pub(super) fn execute(args: &PipelineArgs, _: &Settings, _: &mut Console) -> Result<u8, CliError> {
+pub(super) fn execute(
+    args: &PipelineArgs,
+    _: &Settings,
+    _: &Host,
+    _: &mut Console,
+) -> Result<u8, CliError> {
     Err(CliError::user(format!(
         "cannot run the pipeline `{}`: this program was built without its feature `pipeline`",
         args.name

@@ -3,6 +3,7 @@
 use chongming_core::TaskId;
 use clap::Args;
 
+use crate::Host;
 use crate::args::global::Settings;
 use crate::args::running::{ModuleArgs, RunningArgs};
 use crate::args::values;
@@ -23,11 +24,11 @@ pub struct RunArgs {
     #[arg(value_name = "NAME", value_parser = values::name)]
     pub name: String,
 
-    /// An argument, as text; may be repeated
+    /// An argument; may be repeated. For a command it is text, for a Rust function JSON if it can be read as that
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = arguments::parse_pair)]
     pub args: Vec<(String, String)>,
 
-    /// Arguments as one JSON object
+    /// Arguments as one JSON object; a Rust function without named parameters takes any JSON
     #[arg(long, value_name = "OBJECT")]
     pub args_json: Option<String>,
 
@@ -45,56 +46,25 @@ pub struct RunArgs {
 pub(super) fn execute(
     args: &RunArgs,
     settings: &Settings,
+    host: &Host,
     console: &mut Console,
 ) -> Result<u8, CliError> {
     use std::time::SystemTime;
 
-    use chongming_core::{Submit, Value};
-
+    use crate::arguments::Given;
     use crate::exit_codes;
-    use crate::manifest::Manifest;
     use crate::open_store;
     use crate::output::json;
-    use crate::supervisor::Supervisor;
-    use crate::supervisor::definition::{bucket_key, definition, take_arguments};
+    use crate::supervisor::{Limits, Supervisor, single};
     use crate::views::task::{TaskJson, summary_lines};
 
     let opened = open_store::open_unless_missing(settings)?;
-    let manifest = Manifest::load(args.module.require()?)?;
-    let entry = manifest.task(&args.name)?;
-    let mut given: Vec<(String, Value)> = Vec::new();
-    given.extend(args.args.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
-    if let Some(json) = &args.args_json {
-        given.extend(arguments::parse_json(json)?);
-    }
-    let arguments = take_arguments(entry, given)?;
-    let running = &args.running;
-    let key = match &running.bucket_key {
-        Some(key) => Some(key.clone()),
-        None => bucket_key(entry, &arguments)?,
-    };
-
-    let mut submit = Submit::new(entry.name.as_str()).args(Value::Map(arguments));
-    submit = running.tags.iter().fold(submit, |submit, tag| submit.tag(tag.as_str()));
-    if let Some(id) = &args.id {
-        submit = submit.id(id.clone());
-    }
-    if let Some(label) = &running.label {
-        submit = submit.label(label.as_str());
-    }
-    if let Some(key) = key {
-        submit = submit.bucket_key(key);
-    }
-    if let Some(priority) = running.priority {
-        submit = submit.priority(priority);
-    }
-    if let Some(grace) = running.grace {
-        submit = submit.grace(grace);
-    }
-
-    let opened = opened.map_or_else(|| open_store::create(settings), Ok)?;
-    let supervisor = Supervisor::start(opened, &manifest, running, settings, console)?;
-    let outcome = supervisor.run(definition(&manifest, entry, running.grace)?, submit)?;
+    let module = args.module.load(host)?;
+    let given = Given { pairs: args.args.clone(), json: args.args_json.clone() };
+    let single = single::prepare(&module, &args.name, &given, args.id.as_ref(), &args.running)?;
+    let limits = Limits::of(&module);
+    let supervisor = Supervisor::start(opened, &limits, &args.running, settings, console)?;
+    let outcome = supervisor.run(single.definition, single.submit)?;
     let task = &*outcome.snapshot;
     if settings.json {
         json::write_value(console, &TaskJson::from(task))?;
@@ -106,7 +76,12 @@ pub(super) fn execute(
 
 /// Says that this build cannot.
 #[cfg(not(feature = "process"))]
-pub(super) fn execute(args: &RunArgs, _: &Settings, _: &mut Console) -> Result<u8, CliError> {
+pub(super) fn execute(
+    args: &RunArgs,
+    _: &Settings,
+    _: &Host,
+    _: &mut Console,
+) -> Result<u8, CliError> {
     Err(CliError::user(format!(
         "cannot run `{}`: this program was built without its feature `process`",
         args.name

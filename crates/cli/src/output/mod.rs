@@ -2,8 +2,10 @@
 
 pub mod color;
 pub mod console;
+pub mod dot;
 pub mod escape;
 pub mod fields;
+pub mod graph;
 pub mod json;
 pub mod live;
 pub mod progress;

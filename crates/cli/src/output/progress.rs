@@ -11,8 +11,8 @@ const BAR: u64 = 20;
 /// `40/100 rows part`: as it stands in a table.
 pub fn summary(progress: &Progress) -> String {
     let mut parts = vec![match progress.total {
-        Some(total) => format!("{}/{total}", progress.done),
-        None => progress.done.to_string(),
+        Some(total) => format!("{}/{}", number(progress.done), number(total)),
+        None => number(progress.done),
     }];
     for part in [&progress.unit, &progress.message].into_iter().flatten() {
         if !part.is_empty() {
@@ -38,9 +38,23 @@ pub fn bar(progress: &Progress, columns: usize) -> String {
     cut(&line, columns)
 }
 
+/// A task says what it likes: only of a positive total there is a part, and it is at most all.
 fn fraction(progress: &Progress) -> Option<f64> {
-    let fraction = progress.done / progress.total?;
-    fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
+    let total = progress.total.filter(|total| *total > 0.0)?;
+    Some((progress.done / total).clamp(0.0, 1.0))
+}
+
+/// At most three decimals, and never so many digits that nothing else has room.
+fn number(number: f64) -> String {
+    /// Up to here floats are exact to a thousandth.
+    const LONGEST: f64 = 1e12;
+    let rounded = (number * 1000.0).round() / 1000.0;
+    if number.abs() >= LONGEST || (rounded == 0.0 && number != 0.0) {
+        format!("{number:.3e}")
+    } else {
+        // Adding zero turns -0 into 0.
+        (rounded + 0.0).to_string()
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +76,13 @@ mod tests {
             (view(-1.0, Some(3.0)), "[····················]   0% -1/3 rows part"),
             (view(0.0, Some(0.0)), "0/0 rows part"),
             (view(7.0, None), "7 rows part"),
+            (view(-5.0, Some(-10.0)), "-5/-10 rows part"),
+            (view(-0.0, Some(1.0)), "[····················]   0% 0/1 rows part"),
+            (view(0.1 + 0.2, Some(1e300)), "[····················]   0% 0.3/1.000e300 rows part"),
+            (
+                view(1e300, Some(1e-300)),
+                "[####################] 100% 1.000e300/1.000e-300 rows part",
+            ),
         ] {
             assert_eq!(bar(&progress, 80), line);
         }

@@ -6,14 +6,20 @@ mod foreground;
 pub(crate) mod pipeline;
 mod screen;
 mod signals;
+pub(crate) mod single;
 mod work;
 
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, doctor,
+    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
+    doctor,
 };
 use chongming_executor_process::ProcessExecutor;
 
@@ -21,6 +27,7 @@ use crate::args::global::{Settings, Verbosity};
 use crate::args::running::RunningArgs;
 use crate::error::CliError;
 use crate::manifest::Manifest;
+use crate::module::TaskModule;
 use crate::open_store::{self, Opened, store_error};
 use crate::output::console::{Console, print_note};
 use definition::DEFAULT_GRACE;
@@ -33,6 +40,34 @@ use work::Work;
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
 /// So many faults of the store are told one by one.
 const FAULTS_TOLD: usize = 5;
+
+/// How much may run at a time, and where its files go, as a module says.
+#[derive(Default)]
+pub(crate) struct Limits {
+    max_parallel: Option<NonZeroU32>,
+    max_parallel_per_bucket: Option<NonZeroU32>,
+    resources: BTreeMap<String, NonZeroU32>,
+    artifacts: Option<PathBuf>,
+}
+
+impl Limits {
+    /// Only a manifest sets any.
+    pub(crate) fn of(module: &TaskModule<'_>) -> Self {
+        match module {
+            TaskModule::Manifest(manifest) => Self::of_manifest(manifest),
+            TaskModule::Executable(_) | TaskModule::Own(_) => Self::default(),
+        }
+    }
+
+    pub(crate) fn of_manifest(manifest: &Manifest) -> Self {
+        Self {
+            max_parallel: manifest.max_parallel,
+            max_parallel_per_bucket: manifest.max_parallel_per_bucket,
+            resources: manifest.resources.clone(),
+            artifacts: manifest.artifacts.as_ref().map(|folder| manifest.folder().join(folder)),
+        }
+    }
+}
 
 /// A controller in the foreground.
 pub(crate) struct Supervisor {
@@ -48,15 +83,16 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Sets the controller up. From here on signals are caught.
+    /// Sets the controller up, and makes its store where there is none yet. From here on signals are caught.
     pub(crate) fn start(
-        opened: Opened,
-        manifest: &Manifest,
+        opened: Option<Opened>,
+        limits: &Limits,
         running: &RunningArgs,
         settings: &Settings,
         console: &Console,
     ) -> Result<Self, CliError> {
-        let Opened { store, ownership } = opened;
+        let Opened { store, ownership } =
+            opened.map_or_else(|| open_store::create(settings), Ok)?;
         let signals = Caught::new()?;
         let is_quiet = settings.verbosity == Verbosity::Quiet;
         let screen = if is_quiet { None } else { Some(Screen::on_stderr()?) };
@@ -65,10 +101,9 @@ impl Supervisor {
             executor = executor.echo(screen.echo());
         }
         let executor = executor.build().map_err(|error| CliError::user(error.to_string()))?;
-        let artifacts = match (&running.artifacts, &manifest.artifacts) {
-            (Some(folder), _) => open_store::absolute(folder)?,
-            (None, Some(folder)) => open_store::absolute(&manifest.folder().join(folder))?,
-            (None, None) => open_store::default_artifacts(&settings.database)?,
+        let artifacts = match running.artifacts.as_ref().or(limits.artifacts.as_ref()) {
+            Some(folder) => open_store::absolute(folder)?,
+            None => open_store::default_artifacts(&settings.database)?,
         };
         let mut builder = Controller::builder()
             .store(Arc::clone(&store))
@@ -83,13 +118,13 @@ impl Supervisor {
         if let Some(owned) = ownership.declared() {
             builder = builder.owned_buckets(owned.clone());
         }
-        if let Some(slots) = manifest.max_parallel {
+        if let Some(slots) = limits.max_parallel {
             builder = builder.max_parallel(slots.get() as usize);
         }
-        if let Some(slots) = manifest.max_parallel_per_bucket {
+        if let Some(slots) = limits.max_parallel_per_bucket {
             builder = builder.max_parallel_per_bucket(slots.get() as usize);
         }
-        for (name, permits) in &manifest.resources {
+        for (name, permits) in &limits.resources {
             builder = builder.resource(name.as_str(), permits.get() as usize);
         }
         let controller = builder.build().map_err(|error| CliError::user(error.to_string()))?;
@@ -110,14 +145,9 @@ impl Supervisor {
         self,
         definition: TaskDefinition,
         submit: Submit,
-    ) -> Result<Arc<Outcome>, CliError> {
+    ) -> Result<Outcome, CliError> {
         let grace = self.grace.or(definition.defaults().grace).unwrap_or(DEFAULT_GRACE);
-        self.register(definition)?;
-        let run = self.controller.submit(submit).map_err(|error| {
-            self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
-            CliError::refused(error.to_string())
-        })?;
-        self.attend(&run, grace)
+        self.submit([definition], grace, |controller| controller.submit(submit))
     }
 
     /// Runs a pipeline to its end.
@@ -128,15 +158,31 @@ impl Supervisor {
         pipeline: &chongming_pipeline::Pipeline,
         name: &str,
         run: &TaskId,
-    ) -> Result<Arc<chongming_pipeline::PipelineOutcome>, CliError> {
+    ) -> Result<chongming_pipeline::PipelineOutcome, CliError> {
         let graces = definitions.iter().filter_map(|definition| definition.defaults().grace);
         let grace = self.grace.or(graces.max()).unwrap_or(DEFAULT_GRACE).max(DEFAULT_GRACE);
+        self.submit(definitions, grace, |controller| {
+            let run = pipeline.start_as(controller, run)?;
+            Ok::<_, chongming_pipeline::StartError>(pipeline::NamedRun {
+                pipeline: name.to_owned(),
+                run,
+            })
+        })
+    }
+
+    /// Submits work of these definitions, and waits for its end; a stop of it may take this long.
+    fn submit<W: Work, E: Display>(
+        self,
+        definitions: impl IntoIterator<Item = TaskDefinition>,
+        grace: Duration,
+        submit: impl FnOnce(&Controller) -> Result<W, E>,
+    ) -> Result<W::Outcome, CliError> {
         definitions.into_iter().try_for_each(|definition| self.register(definition))?;
-        let run = pipeline.start_as(&self.controller, run).map_err(|error| {
+        let work = submit(&self.controller).map_err(|error| {
             self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
             CliError::refused(error.to_string())
         })?;
-        self.attend(&pipeline::NamedRun { pipeline: name.to_owned(), run }, grace)
+        self.attend(&work, grace)
     }
 
     fn register(&self, definition: TaskDefinition) -> Result<(), CliError> {
@@ -145,7 +191,7 @@ impl Supervisor {
     }
 
     /// Waits for the end of what was submitted; a stop of it may take this long.
-    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<Arc<W::Outcome>, CliError> {
+    fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<W::Outcome, CliError> {
         let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
         if verbosity > Verbosity::Quiet {
             warn_of_overlaps(&controller, &*store)?;
@@ -165,10 +211,23 @@ impl Supervisor {
             screen.finish();
         }
         tell_faults(&controller, &work.tasks());
+        let ended = ended.map(|outcome| {
+            let mut outcome = Arc::unwrap_or_clone(outcome);
+            W::snapshots(&mut outcome).into_iter().for_each(|task| read_lease(&*store, task));
+            outcome
+        });
         if let Err(error) = store.close() {
             print_note(&error.to_string());
         }
         ended
+    }
+}
+
+/// The lease of an ended task is read through its holder's row (spec 12), so only the store knows what `status`
+/// will show. A store that cannot be read has been told of already.
+fn read_lease(store: &dyn TaskStore, task: &mut TaskSnapshot) {
+    if let Ok(Some(stored)) = store.get(&task.id) {
+        task.lease_until = stored.lease_until;
     }
 }
 

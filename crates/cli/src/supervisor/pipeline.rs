@@ -199,6 +199,11 @@ impl Work for NamedRun {
         self.run.outcome()
     }
 
+    fn snapshots(outcome: &mut PipelineOutcome) -> Vec<&mut TaskSnapshot> {
+        let outcomes = outcome.nodes.iter_mut().map(|node| Arc::make_mut(&mut node.outcome));
+        outcomes.map(|outcome| Arc::make_mut(&mut outcome.snapshot)).collect()
+    }
+
     fn frame(&self, canvas: Canvas) -> Vec<String> {
         let nodes = self.snapshots();
         let rows: Vec<(&str, &TaskSnapshot)> =

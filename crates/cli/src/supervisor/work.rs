@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use chongming_core::{Outcome, TaskRun, Timestamp};
+use chongming_core::{Outcome, TaskRun, TaskSnapshot, Timestamp};
 
 use super::foreground::Event;
 use crate::output::escape::visible;
@@ -23,7 +23,7 @@ pub(super) struct Canvas {
 /// One task, or a pipeline of them, on its way.
 pub(super) trait Work {
     /// How it ended.
-    type Outcome;
+    type Outcome: Clone;
 
     /// Its name in notes, harmless.
     fn name(&self) -> String;
@@ -33,6 +33,8 @@ pub(super) trait Work {
     fn watch(&self, events: &Sender<Event>);
     /// How it ended; none while it has not.
     fn outcome(&self) -> Option<Arc<Self::Outcome>>;
+    /// The tasks of an outcome.
+    fn snapshots(outcome: &mut Self::Outcome) -> Vec<&mut TaskSnapshot>;
     /// What the terminal shows of it while it goes on.
     fn frame(&self, canvas: Canvas) -> Vec<String>;
     /// What is said where nothing is drawn when this one of its tasks has ended.
@@ -56,6 +58,10 @@ impl Work for TaskRun {
 
     fn outcome(&self) -> Option<Arc<Outcome>> {
         TaskRun::outcome(self)
+    }
+
+    fn snapshots(outcome: &mut Outcome) -> Vec<&mut TaskSnapshot> {
+        vec![Arc::make_mut(&mut outcome.snapshot)]
     }
 
     fn frame(&self, canvas: Canvas) -> Vec<String> {

@@ -55,3 +55,32 @@ fn follow_ends_when_nobody_is_left_to_write() {
     let outcome = sandbox.run(&["logs", "-f", "t"]).expect(0);
     assert!(outcome.err.contains("nobody holds it any more"), "{outcome:?}");
 }
+
+#[test]
+fn bytes_of_any_kind_come_out_as_they_went_in() {
+    let sandbox = Sandbox::new();
+    let script = "printf 'a\\\\000b\\\\377\\\\303(\\\\r\\\\033[31m'";
+    sandbox.write("m.toml", &format!("[tasks.t]\ncommand = [\"sh\", \"-c\", \"{script}\"]\n"));
+    sandbox.run_task("t", &["-q", "t"]).expect(0);
+    for args in [&["logs", "t"][..], &["logs", "-q", "-f", "t"]] {
+        let output = sandbox.command(args).output().unwrap();
+        assert_eq!(output.stdout, b"a\0b\xff\xc3(\r\x1b[31m", "{args:?}");
+    }
+    let json = sandbox.run(&["--json", "logs", "t"]).expect(0).json();
+    assert_eq!(json["output"], "a\0b\u{fffd}\u{fffd}(\r\x1b[31m");
+}
+
+#[test]
+fn an_attempt_that_was_never_launched_has_no_log_and_says_so() {
+    let sandbox = Sandbox::new();
+    sandbox
+        .write("m.toml", "[tasks.t]\ncommand = [\"./nonesuch\"]\nretry = { max_attempts = 2 }\n");
+    sandbox.run_task("t", &["-q", "t"]).expect(3);
+    for args in [&["logs", "t"][..], &["logs", "t", "--attempt", "1"]] {
+        let outcome = sandbox.run(args).expect(1);
+        assert!(outcome.err.contains("was never launched, so it has no log"), "{outcome:?}");
+        assert!(!outcome.err.contains("deleted"), "{outcome:?}");
+    }
+    assert!(sandbox.run(&["logs", "t"]).err.contains("nonesuch"));
+    assert_eq!(sandbox.run(&["logs", "-f", "t"]).expect(0).out, "");
+}

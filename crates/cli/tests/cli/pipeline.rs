@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Sandbox;
+use crate::support::{Sandbox, is_alive, wait_for};
 
 const PIPELINES: &str = r#"
 [tasks.number]
@@ -182,4 +182,50 @@ fn a_node_can_be_cancelled_from_outside_and_explained() {
     let outcome = running.finish().expect(3);
     assert_eq!(statuses(&outcome.json()), ["nap: cancelled", "after: succeeded"]);
     assert_eq!(outcome.json()["status"], "cancelled");
+}
+
+#[test]
+fn after_a_crash_reconcile_tells_the_truth_about_every_node() {
+    let sandbox = sandbox();
+    let args = ["pipeline", "--tasks", "m.toml", "long", "--id", "r", "--lease-ttl", "1s"];
+    let running = sandbox.start(&args);
+    sandbox.until("r:nap", "running");
+    let pid = sandbox.until_written("nap.pid");
+    running.crash();
+    wait_for("the command to end with its supervisor", || !is_alive(&pid));
+    let mut found = json!([]);
+    wait_for("the lease to run out", || {
+        found = sandbox.run(&["--json", "reconcile"]).expect(0).json();
+        found != json!([])
+    });
+    let told = found.as_array().unwrap().iter().map(|row| {
+        format!("{} {} {}", row["task_id"], row["was"], row["outcome"]).replace('"', "")
+    });
+    let mut told: Vec<String> = told.collect();
+    told.sort();
+    assert_eq!(told, ["r:after blocked adoptable", "r:nap running marked-lost"]);
+    assert_eq!(sandbox.status("r:nap")["status"], "lost");
+    // Nothing of it goes on by itself, and it is never resumed.
+    run(&sandbox, &["long", "--id", "r"], 1);
+    assert_eq!(sandbox.status("r:after")["status"], "blocked");
+    assert!(!sandbox.path("done.txt").exists());
+    sandbox.run(&["cancel", "r:after", "--wait", "30s"]).expect(0);
+}
+
+#[test]
+fn thousands_of_nodes_are_drawn_and_a_long_circle_is_told() {
+    let sandbox = sandbox();
+    let node = |n: u32, after: u32| {
+        format!("{{ id = \"n:{n}\", task = \"t\", depends_on = [\"n:{after}\"] }},")
+    };
+    let chain: String = (1..5000).map(|n| node(n, n - 1)).collect();
+    let manifest = |first: &str| {
+        format!("[tasks.t]\ncommand = ['true']\n[pipelines.p]\nnodes = [{first}{chain}]\n")
+    };
+    sandbox.write("m.toml", &manifest("{ id = \"n:0\", task = \"t\" },"));
+    let drawn = sandbox.run(&["tasks", "--tasks", "m.toml"]).expect(0).out;
+    assert_eq!(drawn.lines().count(), 2 + 1 + 1 + 5000);
+    sandbox.write("m.toml", &manifest(&node(0, 4999)));
+    let outcome = run(&sandbox, &["p"], 1);
+    assert!(outcome.err.contains("n:0 → n:4999 → n:4998 → "), "{}", outcome.err.len());
 }

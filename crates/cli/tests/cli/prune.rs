@@ -22,3 +22,35 @@ fn what_ended_long_ago_is_deleted_and_nothing_else() {
     let outcome = sandbox.run(&["prune", "--older-than", "0s"]).expect(0);
     assert!(outcome.out.starts_with("deleted 0 tasks"), "{outcome:?}");
 }
+
+#[test]
+fn logs_and_artifacts_go_with_their_tasks_and_nothing_else_does() {
+    let sandbox = Sandbox::with_tasks();
+    let at = |name: &str| sandbox.path(&format!("tasks.db.artifacts/{name}"));
+    for id in ["a", "b", "run:node"] {
+        sandbox.run_task(id, &["ok"]).expect(0);
+    }
+    std::fs::create_dir_all(at("a/1/deep")).unwrap();
+    std::fs::write(at("b/mine.txt"), "not of the task").unwrap();
+    let _nap = sandbox.start_task("c", &["nap"], "running");
+    sandbox.run(&["prune", "--older-than", "0s", "--dry-run"]).expect(0);
+    sandbox.run(&["prune", "--older-than", "1h"]).expect(0);
+    assert!(at("a/1.log").exists() && at("a/1/deep").exists());
+    sandbox.run(&["prune", "--older-than", "0s"]).expect(0);
+    assert!(!at("a").exists() && !at("run%3Anode").exists());
+    assert!(!at("b/1.log").exists() && at("b/mine.txt").exists());
+    assert!(at("c/1.log").exists());
+}
+
+#[test]
+fn files_that_cannot_be_deleted_keep_their_task() {
+    let sandbox = Sandbox::with_tasks();
+    sandbox.run_task("a", &["ok"]).expect(0);
+    // A folder in the place of the log cannot be removed as a file, whoever runs the test.
+    let log = sandbox.path("tasks.db.artifacts/a/1.log");
+    std::fs::remove_file(&log).unwrap();
+    std::fs::create_dir(&log).unwrap();
+    let outcome = sandbox.run(&["prune", "--older-than", "0s"]).expect(1);
+    assert!(outcome.err.contains("1.log") && outcome.err.contains("`a`"), "{outcome:?}");
+    sandbox.run(&["status", "a"]).expect(0);
+}

@@ -204,3 +204,26 @@ fn settings_come_from_the_environment() {
         sandbox.path("other.db").exists() && sandbox.path("other.db.artifacts/t/1.log").exists()
     );
 }
+
+#[test]
+fn its_json_is_what_status_shows() {
+    let sandbox = Sandbox::with_tasks();
+    for (id, name, code) in [("t", "ok", 0), ("u", "fail", 3)] {
+        let task = sandbox.run_task(id, &["--json", name]).expect(code).json();
+        assert_eq!(task, sandbox.status(id));
+        assert_ne!(task["lease_until"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn too_few_files_are_named_as_what_is_wrong() {
+    let sandbox = Sandbox::with_tasks();
+    for limit in 8..=12 {
+        let mut command = std::process::Command::new("sh");
+        let line = format!("ulimit -n {limit}; exec chongming-task run --tasks m.toml ok");
+        command.args(["-c", &line]).current_dir(sandbox.path("."));
+        command.env("PATH", crate::support::path_with_program()).stdin(Stdio::null());
+        let outcome = finish(command).expect(1);
+        assert!(outcome.err.contains("ulimit -n"), "{limit}: {outcome:?}");
+    }
+}

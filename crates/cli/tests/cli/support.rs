@@ -1,6 +1,7 @@
 //! A folder of its own for each test, and the program run in it.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,13 +85,19 @@ impl Sandbox {
 
     /// The program in this folder, untouched by the environment of the tests.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_chongming-task"));
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_chongming-task")), args)
+    }
+
+    /// Another program likewise.
+    pub(crate) fn command_of(&self, program: &Path, args: &[&str]) -> Command {
+        let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("CHONGMING_") {
                 command.env_remove(name);
             }
         }
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.env("PATH", path_with_program());
         command
     }
 
@@ -187,6 +194,15 @@ pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// Where the tasks of a test find the program too.
+pub(crate) fn path_with_program() -> OsString {
+    let folder = Path::new(env!("CARGO_BIN_EXE_chongming-task")).parent().unwrap();
+    let mut path = folder.as_os_str().to_owned();
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    path
 }
 
 /// Runs a command to its end.

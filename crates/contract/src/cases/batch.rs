@@ -52,6 +52,32 @@ pub(crate) fn follows_one_task(data: &dyn Data) -> Outcome {
     same("versions of the trail", versions(&*store, &task)?, vec![1, 2, 3, 4, 5])
 }
 
+pub(crate) fn refused_entry_leaves_nothing(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let task = task("a")?;
+    let next = task.clone().restored(Status::Queued, 1);
+    let row = |version| [step(&task, version, Trigger::Adopted)];
+    let seen = store.write(&[
+        create(&task, &row(10)),
+        create(&task, &row(11)),
+        save_with(&next, 7, &row(12)),
+        save_with(&task, 0, &row(13)),
+        save_with(&next, 0, &row(14)),
+        save_with(&next, 0, &row(15)),
+    ])?;
+    let expected = [
+        Ok(()),
+        Err(EntryError::Exists),
+        Err(EntryError::Conflict { stored: 0 }),
+        Err(EntryError::NotNewer),
+        Ok(()),
+        Err(EntryError::Conflict { stored: 1 }),
+    ];
+    results("results in the order of entries", &seen, &expected)?;
+    same("the task", stored(&*store, &task)?, next)?;
+    same("versions of the trail", versions(&*store, &task)?, vec![10, 14])
+}
+
 pub(crate) fn may_be_empty(data: &dyn Data) -> Outcome {
     same("results of an empty batch", data.connect().write(&[])?, vec![])
 }

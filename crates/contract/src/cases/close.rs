@@ -81,6 +81,23 @@ pub(crate) fn keeps_what_was_written(data: &dyn Data) -> Outcome {
     same("the fact", again.pinned("num_buckets")?, Some("128".to_owned()))
 }
 
+pub(crate) fn is_not_needed(data: &dyn Data) -> Outcome {
+    let task = task("a")?;
+    let row = step(&task, 1, Trigger::Adopted);
+    let store = data.connect();
+    accepted(&*store, &[create(&task, &[row])])?;
+    store.submit_command(&command("c", "a", "life-1")?)?;
+    store.beat(&node("life-1", "owner-1", at(0))?, MINUTE, now(0))?;
+    store.pin("num_buckets", "128")?;
+    drop(store); // as when its process is killed
+    let again = data.connect();
+    same("the task", stored(&*again, &task)?, task.clone())?;
+    same("its trail", versions(&*again, &task)?, vec![1])?;
+    same("its commands", again.commands(&task.id)?.len(), 1)?;
+    same("nodes", again.nodes(now(0))?.len(), 1)?;
+    same("the fact", again.pinned("num_buckets")?, Some("128".to_owned()))
+}
+
 pub(crate) fn is_one_stores_own(data: &dyn Data) -> Outcome {
     if !data.outlives_close() {
         return Ok(()); // one store is all there is: `keeps_what_was_written` tests its refusal

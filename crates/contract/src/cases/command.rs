@@ -1,11 +1,15 @@
 //! The control channel.
 
-use chongming_core::store::{Command, CommandKind, NewCommand, Receipt, ReceiptKind, TaskStore};
-use chongming_core::{CommandId, TaskId};
+use std::time::Duration;
 
-use crate::breach::{Outcome, same};
+use chongming_core::store::{
+    Command, CommandKind, NewCommand, Now, Receipt, ReceiptKind, TaskStore,
+};
+use chongming_core::{CommandId, TaskId, Timestamp};
+
+use crate::breach::{Outcome, present, same};
 use crate::fixture::Data;
-use crate::sample::{MINUTE, at, command, incarnation, now};
+use crate::sample::{MINUTE, at, command, incarnation, node, now};
 
 /// Claims for a minute; the ids.
 fn claim(store: &dyn TaskStore, holder: &str, limit: usize, time: i64) -> Outcome<Vec<String>> {
@@ -92,7 +96,11 @@ pub(crate) fn only_its_holder_claims(data: &dyn Data) -> Outcome {
 
 pub(crate) fn oldest_first(data: &dyn Data) -> Outcome {
     let store = data.connect();
-    submit(&*store, &["z", "m", "a", "k"])?;
+    // The first that was handed in, whatever the clocks of those who ask say.
+    for (id, time) in [("z", 40), ("m", 30), ("a", 90), ("k", 0)] {
+        let request = NewCommand { issued_at: at(time), ..command(id, "task", "life-1")? };
+        store.submit_command(&request)?;
+    }
     claims(&*store, "life-1", 0, 0, &[])?;
     claims(&*store, "life-1", 1, 0, &["z"])?;
     claims(&*store, "life-1", 2, 0, &["m", "a"])?;
@@ -183,4 +191,36 @@ pub(crate) fn belongs_to_one_task(data: &dyn Data) -> Outcome {
         )?;
     }
     Ok(())
+}
+
+/// What the store's own clock says: a lease of no length ends now.
+fn store_clock(store: &dyn TaskStore) -> Outcome<Timestamp> {
+    let clock = node("clock", "clock", at(0))?;
+    Ok(store.beat(&clock, Duration::ZERO, Now::Store)?.lease_until)
+}
+
+pub(crate) fn store_clock_decides(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let between = |what: &str, early: Timestamp, time: Option<Timestamp>, late: Timestamp| {
+        let time = present(what, time)?;
+        same(
+            &format!("{what}, which lies within {early} and {late}"),
+            time.clamp(early, late),
+            time,
+        )
+    };
+    submit(&*store, &["a"])?;
+    let holder = incarnation("life-1")?;
+    let before = store_clock(&*store)?;
+    let claimed = store.claim_commands(&holder, 9, MINUTE, Now::Store)?;
+    let after = store_clock(&*store)?;
+    let until = present("the claimed command", claimed.first())?.claimed_until;
+    between("the end of its claim", before.after(MINUTE), until, after.after(MINUTE))?;
+    let again = store.claim_commands(&holder, 9, MINUTE, Now::Store)?;
+    same("a claim while the first one lasts", again.len(), 0)?;
+    store.complete_command(&CommandId::new("a")?, &applied(), Now::Store)?;
+    let end = store_clock(&*store)?;
+    let completed = of_task(&*store, "task")?.into_iter().next();
+    let completed = present("the command", completed)?.completed_at;
+    between("the time of its receipt", after, completed, end)
 }

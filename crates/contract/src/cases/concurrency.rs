@@ -3,14 +3,14 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use chongming_core::Status;
 use chongming_core::store::{EntryError, Receipt, ReceiptKind, TaskStore};
+use chongming_core::{Status, Trigger};
 
 use crate::breach::{Breach, Outcome, present, same};
 use crate::fixture::Data;
 use crate::sample::{
-    MINUTE, accepted, command, connections, create, incarnation, now, save, save_with, step,
-    stored, task, versions,
+    MINUTE, accepted, at, command, connections, create, held, incarnation, node, now, progress,
+    save, save_if_expired, save_with, step, stored, task, touch, versions,
 };
 
 const CONNECTIONS: usize = 8;
@@ -72,7 +72,7 @@ pub(crate) fn one_saver_wins(data: &dyn Data) -> Outcome {
         let results = at_once(data, |i, store| {
             let mut next = task.clone().restored(Status::Running, version);
             next.priority = i as i32;
-            let row = step(&task, version, chongming_core::Trigger::Adopted);
+            let row = step(&task, version, Trigger::Adopted);
             Ok(store.write(&[save_with(&next, version - 1, &[row])])?)
         })?;
         let winners: Vec<usize> = results
@@ -131,6 +131,84 @@ pub(crate) fn every_batch_lands(data: &dyn Data) -> Outcome {
     same("tasks in the store", total, CONNECTIONS as u64 * 200)
 }
 
+pub(crate) fn one_adopter_wins(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    store.beat(&node("dead", "owner-1", at(0))?, MINUTE, now(0))?;
+    let orphan = held("a", Status::Queued, "dead")?;
+    accepted(&*store, &[create(&orphan, &[])])?;
+    let results = at_once(data, |i, store| {
+        let mut next = orphan.clone().restored(Status::Queued, 2);
+        next.supervisor = Some(incarnation(&format!("life-{i}"))?);
+        Ok(store.write(&[save_if_expired(&next, 1, now(100))])?)
+    })?;
+    let conflict = vec![Err(EntryError::Conflict { stored: 2 })];
+    let winners: Vec<usize> = (0..)
+        .zip(&results)
+        .filter(|(_, result)| **result == vec![Ok(())])
+        .map(|(i, _)| i)
+        .collect();
+    let losers = results.iter().filter(|result| **result == conflict).count();
+    same("winners and losers", (winners.len(), losers), (1, CONNECTIONS - 1))?;
+    let winner = present("a winner", winners.first())?;
+    let holder = stored(&*store, &orphan)?.supervisor.map(|id| id.to_string());
+    same("who holds the task", holder, Some(format!("life-{winner}")))
+}
+
+pub(crate) fn touches_and_saves_both_land(data: &dyn Data) -> Outcome {
+    const EACH: u32 = 25;
+    let name = |i: usize| format!("task-{}", i / 2);
+    for i in (0..CONNECTIONS).step_by(2) {
+        accepted(&*data.connect(), &[create(&task(&name(i))?, &[])])?;
+    }
+    // Each task has one who saves it and one who touches it.
+    at_once(data, |i, store| {
+        let task = task(&name(i))?;
+        for step in 1..=EACH {
+            let version = u64::from(step);
+            accepted(
+                store,
+                &[match i % 2 {
+                    0 => save(&task.clone().restored(Status::Running, version), version - 1),
+                    _ => touch(&task, Some(progress(step.into())), Some(at(step.into()))),
+                }],
+            )?;
+        }
+        Ok(())
+    })?;
+    let store = data.connect();
+    for i in (0..CONNECTIONS).step_by(2) {
+        let seen = stored(&*store, &task(&name(i))?)?;
+        same("the last save", (seen.status(), seen.status_version()), (Status::Running, 25))?;
+        same("the last progress", seen.progress, Some(Box::new(progress(EACH.into()))))?;
+        same("the last heartbeat", seen.last_heartbeat_at, Some(at(EACH.into())))?;
+    }
+    Ok(())
+}
+
+pub(crate) fn trail_is_never_behind(data: &dyn Data) -> Outcome {
+    const LAST: u64 = 50;
+    let task = task("a")?;
+    accepted(&*data.connect(), &[create(&task, &[])])?;
+    at_once(data, |i, store| {
+        if i == 0 {
+            return (1..=LAST).try_for_each(|version| {
+                let next = task.clone().restored(Status::Running, version);
+                let row = step(&task, version, Trigger::Adopted);
+                accepted(store, &[save_with(&next, version - 1, &[row])])
+            });
+        }
+        // The state is read first: whatever its version, its row must be there.
+        for _ in 0..100 {
+            let version = stored(store, &task)?.status_version();
+            let rows = versions(store, &task)?.len() as u64;
+            same("rows up to the version that was read", rows.max(version), rows)?;
+        }
+        Ok(())
+    })?;
+    let rows = versions(&*data.connect(), &task)?;
+    same("versions of the trail in the end", rows, (1..=LAST).collect())
+}
+
 pub(crate) fn no_command_goes_twice(data: &dyn Data) -> Outcome {
     const COMMANDS: usize = 100;
     let store = data.connect();
@@ -157,6 +235,29 @@ pub(crate) fn no_command_goes_twice(data: &dyn Data) -> Outcome {
     all.sort();
     let expected = (0..COMMANDS).map(|i| format!("command-{i:03}")).collect();
     same("commands claimed", all, expected)
+}
+
+pub(crate) fn vanished_claimer_is_replaced(data: &dyn Data) -> Outcome {
+    const COMMANDS: usize = 20;
+    let holder = incarnation("life-1")?;
+    let store = data.connect();
+    for i in 0..COMMANDS {
+        store.submit_command(&command(&format!("command-{i:03}"), "task", "life-1")?)?;
+    }
+    let claimer = data.connect();
+    let claimed = claimer.claim_commands(&holder, COMMANDS, MINUTE, now(0))?;
+    same("commands claimed by who vanishes", claimed.len(), COMMANDS)?;
+    drop(claimer);
+    let early = store.claim_commands(&holder, COMMANDS, MINUTE, now(59))?;
+    same("commands claimed while its claims last", early.len(), 0)?;
+    let claimed = at_once(data, |_, store| {
+        let claimed = store.claim_commands(&holder, COMMANDS, MINUTE, now(60))?;
+        Ok(claimed.into_iter().map(|command| command.request.id.to_string()).collect::<Vec<_>>())
+    })?;
+    let mut all: Vec<String> = claimed.into_iter().flatten().collect();
+    all.sort();
+    let expected = (0..COMMANDS).map(|i| format!("command-{i:03}")).collect();
+    same("commands claimed at once after that", all, expected)
 }
 
 pub(crate) fn one_pin_wins(data: &dyn Data) -> Outcome {

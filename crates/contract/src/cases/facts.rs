@@ -26,3 +26,17 @@ pub(crate) fn are_apart(data: &dyn Data) -> Outcome {
     same("one fact", store.pinned("a")?, Some("1".to_owned()))?;
     same("another", store.pinned("A")?, Some("2".to_owned()))
 }
+
+pub(crate) fn keep_their_text(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    for (fact, value) in [
+        ("empty", String::new()),
+        ("spaces ", " a  b ".to_owned()),
+        ("漢字 🎉", "line\nbreak \"quoted\" \\ '; --".to_owned()),
+        ("long", "界".repeat(2000)),
+    ] {
+        same("what a pin answers", store.pin(fact, &value)?, value.clone())?;
+        same("the fact", store.pinned(fact)?, Some(value))?;
+    }
+    Ok(())
+}

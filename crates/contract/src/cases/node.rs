@@ -182,3 +182,35 @@ pub(crate) fn no_guard_no_question(data: &dyn Data) -> Outcome {
     let (_, lost) = guarded(&*store)?;
     accepted(&*store, &[save(&lost, 1)])
 }
+
+pub(crate) fn guard_is_its_entrys(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let (task, lost) = guarded(&*store)?;
+    let free = task_in("free", Status::Queued, 1)?;
+    accepted(&*store, &[create(&free, &[])])?;
+    let ended = free.clone().restored(Status::Stopped, 2);
+    let seen = store.write(&[
+        save_if_expired(&lost, 1, now(1)),
+        save_if_expired(&ended, 1, now(1)),
+        create(&task_in("new", Status::Queued, 1)?, &[]),
+    ])?;
+    let held = Err(EntryError::LeaseHeld { until: at(60) });
+    same("a batch with one guard that holds", seen, vec![held, Ok(()), Ok(())])?;
+    same("the guarded task", stored(&*store, &task)?.status(), Status::Running)?;
+    same("the task without holder", stored(&*store, &free)?, ended)
+}
+
+pub(crate) fn guard_sees_the_batch_before_it(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let (task, _) = guarded(&*store)?;
+    store.beat(&node("life-2", "owner-2", at(0))?, MINUTE, now(100))?;
+    // At 120 s the first holder is dead; the second, who takes the task in the same batch, lives.
+    let mut taken = task.clone().restored(Status::Queued, 2);
+    taken.supervisor = Some(incarnation("life-2")?);
+    let lost = task.clone().restored(Status::Lost, 3);
+    let seen = store
+        .write(&[save_if_expired(&taken, 1, now(120)), save_if_expired(&lost, 2, now(120))])?;
+    let held = Err(EntryError::LeaseHeld { until: at(160) });
+    same("two guarded saves of one task in a batch", seen, vec![Ok(()), held])?;
+    same("the task's state", stored(&*store, &task)?.status(), Status::Queued)
+}

@@ -1,6 +1,8 @@
 //! Pruning.
 
-use chongming_core::store::{PruneRequest, Pruned, TaskFilter, TaskStore};
+use std::time::Duration;
+
+use chongming_core::store::{Now, PruneRequest, Pruned, TaskFilter, TaskStore};
 use chongming_core::{Status, TaskSnapshot, Trigger};
 
 use crate::breach::{Outcome, same};
@@ -151,4 +153,16 @@ pub(crate) fn nodes_named_by_unfinished_tasks_stay(data: &dyn Data) -> Outcome {
     let late = PruneRequest { limit: 0, ..request(1000) };
     same("pruned", prune(&*store, late)?, Pruned { tasks: 0, nodes: 1 })?;
     same("nodes left", node_ids(&*store)?, ["latest", "busy"].map(String::from).to_vec())
+}
+
+pub(crate) fn store_clock_decides(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let hour = Duration::from_secs(3600);
+    for (id, start) in [("old", 0), ("new", 1)] {
+        store.beat(&node(id, "owner-1", at(start))?, hour, Now::Store)?;
+    }
+    // Every lease ended before that time, as far as the request knows; by the store's clock they last.
+    let late = PruneRequest { before: at(1_000_000_000), limit: 9, dry_run: false };
+    let seen = store.prune(&late, Now::Store)?;
+    same("nodes pruned while their leases last", seen.nodes, 0)
 }

@@ -1,32 +1,30 @@
 //! Pages, filters and counts.
 
-use chongming_core::store::{
-    Count, Cursor, StoreErrorKind, TaskFilter, TaskPage, TaskQuery, TaskStore,
-};
+use chongming_core::store::{Count, Now, TaskFilter, TaskQuery, TaskStore};
 use chongming_core::{BucketSet, Status, StatusSet, TaskSnapshot};
 
-use crate::breach::{Outcome, fails, present, same};
+use crate::breach::{Outcome, present, same};
 use crate::fixture::Data;
 use crate::sample::{
     MINUTE, accepted, at, create, finds, held, ids, incarnation, node, now, save, stored, task,
     task_in,
 };
 
-fn all() -> TaskFilter {
+pub(crate) fn all() -> TaskFilter {
     TaskFilter::default()
 }
 
-fn in_states(statuses: &[Status]) -> TaskFilter {
+pub(crate) fn in_states(statuses: &[Status]) -> TaskFilter {
     TaskFilter { statuses: Some(statuses.iter().copied().collect()), ..all() }
 }
 
 /// Creates the tasks one by one.
-fn fill(store: &dyn TaskStore, tasks: &[TaskSnapshot]) -> Outcome {
+pub(crate) fn fill(store: &dyn TaskStore, tasks: &[TaskSnapshot]) -> Outcome {
     tasks.iter().try_for_each(|task| accepted(store, &[create(task, &[])]))
 }
 
 /// Creates tasks named by the letters, each changed by `change`.
-fn fill_with(
+pub(crate) fn fill_with(
     store: &dyn TaskStore,
     letters: &str,
     change: impl Fn(char, &mut TaskSnapshot),
@@ -37,58 +35,6 @@ fn fill_with(
         fill(store, &[task])?;
     }
     Ok(())
-}
-
-pub(crate) fn newest_created_first(data: &dyn Data) -> Outcome {
-    let store = data.connect();
-    // Neither ids nor times decide.
-    for (id, created) in [("m", 5), ("z", 1), ("a", 9), ("k", 0)] {
-        let mut task = task(id)?;
-        task.created_at = at(created);
-        fill(&*store, &[task])?;
-    }
-    let batch = [create(&task("x")?, &[]), create(&task("b")?, &[])];
-    accepted(&*store, &batch)?;
-    finds(&*store, all(), &["b", "x", "k", "a", "z", "m"])
-}
-
-pub(crate) fn last_page_says_so(data: &dyn Data) -> Outcome {
-    let store = data.connect();
-    let query = |limit| TaskQuery { filter: all(), after: None, limit };
-    same("a page of nothing", store.query(&query(5))?, TaskPage::default())?;
-    fill_with(&*store, "abcd", |_, _| ())?;
-    for (limit, more) in [(3, true), (4, false), (5, false), (usize::MAX, false)] {
-        let page = store.query(&query(limit))?;
-        let what = format!("is there more behind a page of {limit} out of 4");
-        same(&what, page.next.is_some(), more)?;
-        same("tasks on the page", page.tasks.len(), limit.min(4))?;
-    }
-    Ok(())
-}
-
-pub(crate) fn order_outlasts_changes(data: &dyn Data) -> Outcome {
-    let store = data.connect();
-    fill_with(&*store, "abcdef", |_, _| ())?;
-    let mut query = TaskQuery { filter: all(), after: None, limit: 2 };
-    let mut seen = Vec::new();
-    for round in 0.. {
-        let page = store.query(&query)?;
-        seen.extend(page.tasks.iter().map(|task| task.id.to_string()));
-        let Some(next) = page.next else { break };
-        query.after = Some(next);
-        // What was seen and what is still to come changes; new tasks come in.
-        for id in ["b", "e"] {
-            let mut next = task(id)?.restored(Status::Running, round + 1);
-            next.updated_at = at(100);
-            accepted(&*store, &[save(&next, round)])?;
-        }
-        fill(&*store, &[task(&format!("new-{round}"))?])?;
-    }
-    same(
-        "tasks visited while rows change",
-        seen,
-        ["f", "e", "d", "c", "b", "a"].map(String::from).to_vec(),
-    )
 }
 
 pub(crate) fn by_status(data: &dyn Data) -> Outcome {
@@ -322,18 +268,6 @@ pub(crate) fn conditions_add_up(data: &dyn Data) -> Outcome {
     finds(&*store, with_text, &["f"])
 }
 
-pub(crate) fn bad_requests_are_invalid(data: &dyn Data) -> Outcome {
-    let store = data.connect();
-    fill_with(&*store, "ab", |_, _| ())?;
-    for cursor in ["", "nonsense", "-1", "1 OR 1", "99999999999999999999999", "0x1"] {
-        let query = TaskQuery { filter: all(), after: Some(Cursor(cursor.into())), limit: 1 };
-        let what = format!("a page behind the cursor {cursor:?}");
-        fails(&what, store.query(&query), StoreErrorKind::Invalid)?;
-    }
-    let nothing = TaskQuery { filter: all(), after: None, limit: 0 };
-    fails("a page of 0 tasks", store.query(&nothing), StoreErrorKind::Invalid)
-}
-
 pub(crate) fn counts_by_bucket_and_status(data: &dyn Data) -> Outcome {
     let store = data.connect();
     for (id, bucket, status) in [
@@ -378,4 +312,20 @@ pub(crate) fn lease_is_its_holders(data: &dyn Data) -> Outcome {
         store.query(&TaskQuery { filter: in_states(&[Status::Running]), after: None, limit: 5 })?;
     let listed = present("the listed task", page.tasks.into_iter().next())?;
     same("the listed task", &listed, &stored(&*store, first)?)
+}
+
+pub(crate) fn store_clock_judges_leases(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let hour = std::time::Duration::from_secs(3600);
+    for holder in ["living", "retired"] {
+        store.beat(&node(holder, holder, at(0))?, hour, Now::Store)?;
+    }
+    store.retire(&incarnation("retired")?, Now::Store)?;
+    let tasks = [held("a", Status::Running, "living")?, held("b", Status::Running, "retired")?];
+    fill(&*store, &tasks)?;
+    let lease = |expired, now| TaskFilter { lease_expired: Some((expired, now)), ..all() };
+    finds(&*store, lease(true, Now::Store), &["b"])?;
+    finds(&*store, lease(false, Now::Store), &["a"])?;
+    // The same question at a time that somebody gives.
+    finds(&*store, lease(true, now(1_000_000_000)), &["b", "a"])
 }

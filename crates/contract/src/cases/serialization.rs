@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use chongming_core::store::TaskStore;
+use chongming_core::store::{Command, NewCommand, Node, Receipt, ReceiptKind, TaskStore};
 use chongming_core::{
-    Failure, FailureKind, MAX_DEPTH, Progress, Status, TaskId, TaskSnapshot, Timestamp, Trigger,
-    Value,
+    CommandId, Failure, FailureKind, IncarnationId, MAX_DEPTH, Progress, Status, TaskId,
+    TaskSnapshot, Timestamp, Trigger, Value,
 };
 
 use crate::breach::{Outcome, present, same};
 use crate::fixture::Data;
-use crate::sample::{accepted, at, create, save, step, stored, task, task_in, touch};
+use crate::sample::{
+    MINUTE, accepted, at, command, create, node, now, save, save_with, step, stored, task, task_in,
+    touch,
+};
 
 /// Does the task come back as it is?
 fn survives(store: &dyn TaskStore, what: &str, task: TaskSnapshot) -> Outcome {
@@ -130,11 +133,11 @@ pub(crate) fn longest_ids(data: &dyn Data) -> Outcome {
     for text in &texts {
         let mut task = task(text)?;
         task.name = text.as_str().into();
-        task.supervisor = Some(chongming_core::IncarnationId::new(text)?);
+        task.supervisor = Some(IncarnationId::new(text)?);
         survives(&*store, "a task with a long or odd id", task.clone())?;
         let trail = [step(&task, 1, Trigger::Adopted)];
         let next = task.clone().restored(Status::Queued, 1);
-        accepted(&*store, &[crate::sample::save_with(&next, 0, &trail)])?;
+        accepted(&*store, &[save_with(&next, 0, &trail)])?;
         same("its trail", store.history(&task.id, 0, 9)?, trail.to_vec())?;
     }
     // Ids are compared letter for letter.
@@ -165,7 +168,7 @@ pub(crate) fn texts(data: &dyn Data) -> Outcome {
         let mut row = step(&task, 1, Trigger::Adopted);
         row.reason = Some(text.into());
         let next = task.clone().restored(Status::Queued, 1);
-        accepted(&*store, &[crate::sample::save_with(&next, 0, std::slice::from_ref(&row))])?;
+        accepted(&*store, &[save_with(&next, 0, std::slice::from_ref(&row))])?;
         same("a reason", store.history(&task.id, 0, 9)?, vec![row])?;
     }
     Ok(())
@@ -188,7 +191,7 @@ pub(crate) fn times(data: &dyn Data) -> Outcome {
         let mut row = step(&task, 1, Trigger::Adopted);
         row.at = time;
         let next = task.clone().restored(Status::Queued, 1);
-        accepted(&*store, &[crate::sample::save_with(&next, 0, std::slice::from_ref(&row))])?;
+        accepted(&*store, &[save_with(&next, 0, std::slice::from_ref(&row))])?;
         same("the time of an audit row", store.history(&task.id, 0, 9)?, vec![row])?;
     }
     Ok(())
@@ -242,4 +245,51 @@ pub(crate) fn every_word(data: &dyn Data) -> Outcome {
     }
     accepted(&*store, &[create(&task, &rows)])?;
     same("an audit row of each trigger", store.history(&task.id, 0, usize::MAX)?, rows)
+}
+
+/// Texts that a store may be tempted to change.
+const ODD: [&str; 6] =
+    ["", " ", "🎉 漢字 ü\u{301}", "line\nbreak\ttab\u{1b}[31m", "'; DROP TABLE x; --", "\u{FFFD}"];
+
+pub(crate) fn command_texts(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let longest = "界".repeat(85);
+    let (task, holder) = (TaskId::new(&longest)?, IncarnationId::new(&longest)?);
+    let mut expected = Vec::new();
+    for (i, text) in ODD.into_iter().enumerate() {
+        let id = CommandId::new(format!("{i:03}{}", "c".repeat(252)))?;
+        let request = NewCommand {
+            id: id.clone(),
+            task_id: task.clone(),
+            holder: holder.clone(),
+            reason: Some(text.into()),
+            issuer: text.into(),
+            issued_at: Timestamp::from_micros(-1 - i as i64),
+            ..command("c", "t", "h")?
+        };
+        store.submit_command(&request)?;
+        let receipt = Receipt::new(ReceiptKind::Applied, text);
+        store.complete_command(&id, &receipt, now(1))?;
+        let (receipt, completed_at) = (Some(receipt), Some(at(1)));
+        expected.push(Command { request, claimed_until: None, receipt, completed_at });
+    }
+    same("commands with odd texts", store.commands(&task)?, expected)
+}
+
+pub(crate) fn node_texts(data: &dyn Data) -> Outcome {
+    let store = data.connect();
+    let mut expected = Vec::new();
+    for (i, text) in ODD.into_iter().enumerate() {
+        let declared = Node {
+            incarnation: IncarnationId::new(format!("{i:03}{}", "n".repeat(252)))?,
+            host: text.into(),
+            artifacts: Some(text.into()),
+            started_at: Timestamp::from_micros(-1 - i as i64),
+            ..node("n", text, at(0))?
+        };
+        store.beat(&declared, MINUTE, now(0))?;
+        expected.push(declared);
+    }
+    let seen: Vec<Node> = store.nodes(now(0))?.into_iter().map(|row| row.node).collect();
+    same("nodes with odd texts", seen, expected)
 }

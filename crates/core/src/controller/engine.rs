@@ -20,6 +20,7 @@ use crate::controller::submit::Submit;
 use crate::executor::{AttemptSink, Executor, Launch, Report};
 use crate::failure::{Failure, FailureKind};
 use crate::id::{IncarnationId, TaskId};
+use crate::linger::linger;
 use crate::ownership::Ownership;
 use crate::scheduler::{Action, Policy, TaskKey};
 use crate::store::{Node, TaskStore};
@@ -50,6 +51,8 @@ pub(super) struct Engine {
     reports: Mutex<Vec<Reported>>,
     following: AtomicUsize,
     writer: Condvar,
+    /// The journal has something; to be seen without the lock.
+    has_writes: AtomicBool,
     ticker: Condvar,
     emptied: Condvar,
 }
@@ -91,6 +94,7 @@ impl Engine {
             reports: Mutex::default(),
             following: AtomicUsize::new(0),
             writer: Condvar::new(),
+            has_writes: AtomicBool::new(false),
             ticker: Condvar::new(),
             emptied: Condvar::new(),
         }
@@ -206,9 +210,11 @@ impl Engine {
                 core.out = actions;
             }
         }
-        if core.writer_waits && core.journal.work_at().is_some() {
-            core.writer_waits = false;
-            self.writer.notify_one();
+        if core.journal.work_at().is_some() {
+            self.has_writes.store(true, Ordering::Relaxed);
+            if std::mem::take(&mut core.writer_waits) {
+                self.writer.notify_one();
+            }
         }
         self.wake_ticker(core);
         if core.emptied_waits > 0 && core.scheduler.is_empty() {
@@ -305,6 +311,7 @@ impl Engine {
     /// The writer's wait for work; `None` when it is to end.
     pub(super) fn await_work(&self) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
+        let mut has_lingered = false;
         loop {
             let now = self.clock.monotonic();
             if core.journal.has_work(now) {
@@ -317,6 +324,13 @@ impl Engine {
                 core.journal.retry_now();
                 continue;
             }
+            if !std::mem::replace(&mut has_lingered, true) {
+                self.has_writes.store(false, Ordering::Relaxed);
+                drop(core);
+                linger(|| self.has_writes.load(Ordering::Relaxed));
+                core = self.lock();
+                continue;
+            }
             core.writer_waits = true;
             core = match core.journal.work_at() {
                 Some(at) => {
@@ -326,6 +340,7 @@ impl Engine {
                 None => self.writer.wait(core).unwrap_or_else(PoisonError::into_inner),
             };
             core.writer_waits = false;
+            has_lingered = false;
         }
     }
 

@@ -56,6 +56,8 @@ pub(super) struct Lease(Mutex<LeaseState>);
 struct LeaseState {
     is_node: bool,
     renewed: Option<Duration>,
+    /// When the latest attempt at it came to its end, whatever came of it.
+    tried: Option<Duration>,
 }
 
 impl Lease {
@@ -79,6 +81,14 @@ impl Lease {
 
     fn renewed(&self, at: Duration) {
         self.state().renewed = Some(at);
+    }
+
+    fn last_try(&self) -> Option<Duration> {
+        self.state().tried
+    }
+
+    fn tried(&self, at: Duration) {
+        self.state().tried = Some(at);
     }
 }
 
@@ -137,18 +147,22 @@ impl Engine {
 
     /// May the lease have run out, by our own clock?
     fn is_overdue(&self) -> bool {
-        let last = self.lease.last_renewal();
-        last.is_some_and(|at| self.clock.monotonic().saturating_sub(at) >= self.options.lease_ttl)
+        self.is_long_ago(self.lease.last_renewal())
+    }
+
+    fn is_long_ago(&self, at: Option<Duration>) -> bool {
+        let now = self.clock.monotonic();
+        at.is_some_and(|at| now.saturating_sub(at) >= self.options.lease_ttl)
     }
 
     /// Of what is to be launched, that of which nobody else has taken the task, or declared it lost, while
-    /// this process stood still after it had written the start (spec 10). Work goes on where the store
+    /// this process stood still (spec 10). Where that was tried in vain a moment ago, work goes on: the store
     /// cannot be reached.
     pub(super) fn still_ours(
         self: &Arc<Self>,
         launches: Vec<(TaskKey, Launch)>,
     ) -> Vec<(TaskKey, Launch)> {
-        if !self.is_overdue() || self.lock().journal.is_down() {
+        if !self.is_overdue() || !self.is_long_ago(self.lease.last_try()) {
             return launches;
         }
         self.renew();
@@ -168,15 +182,17 @@ impl Engine {
         let started = self.clock.monotonic();
         match self.store.beat(&self.node, self.options.lease_ttl, Now::Store) {
             Ok(beat) => {
-                self.lease.renewed(started);
                 if beat.had_lapsed
                     && let Err(error) = self.look_for_taken_tasks()
                 {
                     self.note_node_fault(&error);
                 }
+                // Not before: whoever sees a lease that holds may rely on that look.
+                self.lease.renewed(started);
             }
             Err(error) => self.note_node_fault(&error),
         }
+        self.lease.tried(self.clock.monotonic());
     }
 
     /// After a lapse: tasks that were taken meanwhile stay taken, and their work here is stopped.

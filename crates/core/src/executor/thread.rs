@@ -1,7 +1,7 @@
 //! The default executor: a pool of threads that grows with what blocks, not with what waits (spec 7).
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use crate::executor::{
     Abilities, AttemptEnd, Carrier, Executor, Launch, Report, Signal, Target, UnsupportedTarget,
 };
 use crate::failure::{Failure, FailureKind};
+use crate::linger::linger;
 use crate::task::{Control, TaskContext, run_body};
 
 /// How long a backlog may stand before the pool grows.
@@ -29,6 +30,8 @@ pub struct ThreadExecutor {
 
 struct Pool {
     state: Mutex<State>,
+    /// Jobs stand in the queue; to be seen without the lock.
+    has_jobs: AtomicBool,
     work: Condvar,
     backlog: Condvar,
     base: usize,
@@ -38,8 +41,10 @@ struct Pool {
 struct State {
     queue: VecDeque<Arc<Job>>,
     workers: usize,
-    /// Workers that wait, or are about to find out that they need not.
+    /// Workers that look out for jobs, or sleep.
     idle: usize,
+    /// Those of them that sleep.
+    asleep: usize,
     /// Workers that were started and have not come for their first job.
     fresh: usize,
     taken: u64,
@@ -73,7 +78,8 @@ impl ThreadExecutor {
     pub fn new() -> Self {
         let base = thread::available_parallelism().map_or(2, usize::from).max(2);
         let (work, backlog) = (Condvar::new(), Condvar::new());
-        Self { pool: Arc::new(Pool { state: Mutex::default(), work, backlog, base }) }
+        let (state, has_jobs) = (Mutex::default(), AtomicBool::new(false));
+        Self { pool: Arc::new(Pool { state, has_jobs, work, backlog, base }) }
     }
 }
 
@@ -129,12 +135,14 @@ impl Pool {
     fn push(self: &Arc<Self>, jobs: &[Arc<Job>]) {
         let mut state = self.state();
         state.queue.extend(jobs.iter().cloned());
+        self.has_jobs.store(true, Ordering::Relaxed);
         self.provide(&mut state, jobs.len());
     }
 
     /// Sees to it that somebody comes for the jobs that were queued last.
     fn provide(self: &Arc<Self>, state: &mut State, jobs: usize) {
-        for _ in 0..jobs.min(state.idle) {
+        let unattended = state.queue.len().saturating_sub(state.idle - state.asleep);
+        for _ in 0..jobs.min(unattended).min(state.asleep) {
             self.work.notify_one();
         }
         while state.queue.len() > state.idle + state.fresh && state.workers < self.base {
@@ -199,6 +207,7 @@ impl Pool {
 
     fn next_job(&self) -> Option<Arc<Job>> {
         let mut state = self.state();
+        let mut has_lingered = false;
         loop {
             if let Some(job) = state.queue.pop_front() {
                 state.taken += 1;
@@ -216,10 +225,22 @@ impl Pool {
                 return None;
             }
             state.idle += 1;
+            if !has_lingered {
+                self.has_jobs.store(false, Ordering::Relaxed);
+                drop(state);
+                linger(|| self.has_jobs.load(Ordering::Relaxed));
+                state = self.state();
+                state.idle -= 1;
+                has_lingered = true;
+                continue;
+            }
+            state.asleep += 1;
             let waited = self.work.wait_timeout(state, IDLE_LIMIT);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = guard;
+            state.asleep -= 1;
             state.idle -= 1;
+            has_lingered = false;
             if timeout.timed_out() && state.queue.is_empty() {
                 state.workers -= 1;
                 return None;

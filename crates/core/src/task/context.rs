@@ -51,6 +51,9 @@ impl LogLevel {
     }
 }
 
+/// Where the lines of [`TaskContext::log`] go instead of the attempt's log file.
+pub type LogSink = Arc<dyn Fn(LogLevel, &str) -> io::Result<()> + Send + Sync>;
+
 /// One attempt, seen from inside. Cheap to clone.
 #[derive(Clone)]
 pub struct TaskContext(Arc<Attempt>);
@@ -63,6 +66,7 @@ struct Attempt {
     files: Option<AttemptFiles>,
     control: Arc<Control>,
     sink: Arc<dyn AttemptSink>,
+    log_sink: Option<LogSink>,
     log: Mutex<Option<File>>,
     started: Instant,
     /// Milliseconds after `started` of the latest reported sign of life, plus 1; 0 = none yet.
@@ -73,6 +77,16 @@ impl TaskContext {
     /// For executors: the inside of a launch, controlled by this token.
     #[must_use]
     pub fn new(launch: &Launch, control: Arc<Control>) -> Self {
+        Self::with_log_sink(launch, control, None)
+    }
+
+    /// For executors whose attempts do not write their log file themselves.
+    #[must_use]
+    pub fn with_log_sink(
+        launch: &Launch,
+        control: Arc<Control>,
+        log_sink: Option<LogSink>,
+    ) -> Self {
         Self(Arc::new(Attempt {
             task_id: launch.task_id.clone(),
             name: launch.name.clone(),
@@ -81,6 +95,7 @@ impl TaskContext {
             files: launch.files.clone(),
             control,
             sink: Arc::clone(&launch.sink),
+            log_sink,
             log: Mutex::new(None),
             started: Instant::now(),
             last_activity: AtomicU64::new(0),
@@ -178,6 +193,9 @@ impl TaskContext {
     /// # Errors
     /// The log cannot be written.
     pub fn log(&self, level: LogLevel, message: &str) -> io::Result<()> {
+        if let Some(sink) = &self.0.log_sink {
+            return sink(level, message);
+        }
         let Some(files) = &self.0.files else { return Ok(()) };
         let mut log = self.0.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut file = match log.take() {

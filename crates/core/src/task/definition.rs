@@ -12,7 +12,7 @@ use crate::task::context::TaskContext;
 use crate::task::error::TaskError;
 use crate::text::Text;
 use crate::timeout::Timeout;
-use crate::value::{FromValue, IntoValue};
+use crate::value::{FromValue, IntoValue, Value};
 
 /// What can be submitted by name.
 ///
@@ -33,7 +33,38 @@ use crate::value::{FromValue, IntoValue};
 pub struct TaskDefinition {
     pub(crate) name: Text,
     pub(crate) target: Target,
+    pub(crate) params: Vec<Param>,
     pub(crate) defaults: Defaults,
+}
+
+/// A named argument, for command lines (spec 15): it becomes an entry of the map that the body gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: Text,
+    /// What it is for.
+    pub help: Option<Text>,
+    /// What it is when it is not given; `None` = it must be given.
+    pub default: Option<Value>,
+}
+
+impl Param {
+    /// One that must be given.
+    pub fn required(name: impl Into<Text>) -> Self {
+        Self { name: name.into(), help: None, default: None }
+    }
+
+    /// One that may be left out.
+    pub fn optional(name: impl Into<Text>, default: impl Into<Value>) -> Self {
+        Self { name: name.into(), help: None, default: Some(default.into()) }
+    }
+
+    /// With a help text.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Text>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
 }
 
 /// What a submission of this definition gets unless it says otherwise.
@@ -90,7 +121,7 @@ impl TaskDefinition {
     }
 
     fn with_target(name: impl Into<Text>, target: Target) -> Self {
-        Self { name: name.into(), target, defaults: Defaults::default() }
+        Self { name: name.into(), target, params: Vec::new(), defaults: Defaults::default() }
     }
 
     /// Its name.
@@ -99,10 +130,37 @@ impl TaskDefinition {
         &self.name
     }
 
+    /// What it runs.
+    #[must_use]
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// Its named arguments, in the order in which they were declared. A definition without any leaves it to
+    /// its body which arguments it takes.
+    #[must_use]
+    pub fn params(&self) -> &[Param] {
+        &self.params
+    }
+
     /// Its defaults.
     #[must_use]
     pub fn defaults(&self) -> &Defaults {
         &self.defaults
+    }
+
+    /// With one more named argument.
+    #[must_use]
+    pub fn param(mut self, param: Param) -> Self {
+        self.params.push(param);
+        self
+    }
+
+    /// With these defaults in place of all others.
+    #[must_use]
+    pub fn with_defaults(mut self, defaults: Defaults) -> Self {
+        self.defaults = defaults;
+        self
     }
 
     /// With one more tag.

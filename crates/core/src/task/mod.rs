@@ -8,8 +8,8 @@ mod error;
 mod registry;
 
 pub use body::{BlockOn, Body, BodyFuture, block_on, run_body};
-pub use context::{ACTIVITY_RESOLUTION, LogLevel, ProgressReport, TaskContext, Upstream};
+pub use context::{ACTIVITY_RESOLUTION, LogLevel, LogSink, ProgressReport, TaskContext, Upstream};
 pub use control::Control;
-pub use definition::{Defaults, TaskDefinition};
+pub use definition::{Defaults, Param, TaskDefinition};
 pub use error::TaskError;
 pub use registry::{Registry, RegistryError};

@@ -1,6 +1,6 @@
 //! The guardian: a second process that ends all children when the supervisor is killed.
 //!
-//! It is this same program, run again with a variable in its environment that [`init`] looks for, in a
+//! It is this same program, run again with a variable in its environment that [`init`](crate::init) looks for, in a
 //! session of its own and deaf to every signal but SIGKILL. A socket joins the two. The supervisor passes a
 //! pidfd for each group that it starts; when the supervisor is gone, the guardian reads the end of the
 //! stream and kills what is left: the groups it was told of, then everything that carries the executor's
@@ -34,20 +34,17 @@ use crate::group::Group;
 use crate::sys::{Place, Spawn, spawn};
 use wire::Message;
 
-/// Longest time that the re-run program may take to call [`init`].
+/// Longest time that the re-run program may take to call [`init`](crate::init).
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// To be called first in `main` of every program that runs commands.
-///
-/// Turns the process into the guardian when it was started as one, and then never returns. In any other
-/// process it does nothing.
-pub fn init() {
+/// Acts as a guardian, and never returns, if this process was started as one.
+pub(crate) fn run_if_asked() {
     if let Some(token) = std::env::var_os(GUARDIAN) {
         helper::run(&token.to_string_lossy());
     }
 }
 
-/// Is this process meant to be a guardian, but did not call [`init`]?
+/// Is this process meant to be a guardian, but did not call [`init`](crate::init)?
 pub(crate) fn is_meant_to_be_guardian() -> bool {
     std::env::var_os(GUARDIAN).is_some()
 }
@@ -55,7 +52,7 @@ pub(crate) fn is_meant_to_be_guardian() -> bool {
 /// Why there is no guardian.
 #[derive(Debug)]
 pub(crate) enum GuardianError {
-    /// The program ran again but never reached [`init`].
+    /// The program ran again but never reached [`init`](crate::init).
     NoHandshake,
     /// It could not be started.
     Start(io::Error),
@@ -93,7 +90,7 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts one. It is not known yet whether the program calls [`init`].
+    /// Starts one. It is not known yet whether the program calls [`init`](crate::init).
     pub(crate) fn start(spec: &GuardianSpec) -> Result<Self, GuardianError> {
         let (socket, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
@@ -196,9 +193,9 @@ impl Line {
         *self.end() = guardian.map(|guardian| Arc::clone(&guardian.socket));
     }
 
-    /// Announces a launch; `pipe` is what the child will hold. It is over when the answer is dropped.
-    pub(crate) fn announce(&self, pipe: &OwnedFd) -> Announced<'_> {
-        let inode = rustix::fs::fstat(pipe).map_or(0, |stat| stat.st_ino);
+    /// Announces a launch whose child will hold the pipe with this inode. It is over when the answer is
+    /// dropped.
+    pub(crate) fn announce(&self, inode: u64) -> Announced<'_> {
         self.send(Message::Launching(inode));
         Announced { line: self, inode }
     }

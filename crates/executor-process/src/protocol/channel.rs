@@ -2,10 +2,9 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use chongming_core::Launch;
 use rustix::io::{Errno, read, write};
 
-use super::message::{Down, start};
+use super::down::Down;
 use super::session::{Heard, Session};
 
 /// More than a pipe can hold: bounds the last read of a pipe that somebody still writes to.
@@ -30,13 +29,8 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// With the first line waiting to be written.
-    pub(crate) fn new(up: OwnedFd, down: OwnedFd, launch: &Launch) -> Self {
-        Self {
-            up: Some(up),
-            down: Some(down),
-            to_write: start(launch).into_bytes(),
-            session: Session::new(),
-        }
+    pub(crate) fn new(up: OwnedFd, down: OwnedFd, first: &Down, session: Session) -> Self {
+        Self { up: Some(up), down: Some(down), to_write: first.encode().into_bytes(), session }
     }
 
     /// The end that we read, while it is open.

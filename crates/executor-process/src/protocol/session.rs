@@ -1,9 +1,10 @@
 //! What one child has said so far, and what its end means.
 
-use chongming_core::{AttemptEnd, Failure, FailureKind, Progress, Value, clean};
+use chongming_core::{AttemptEnd, Failure, FailureKind, Progress, Report, Value, clean};
 
+use super::VERSION;
 use super::lines::{Line, Lines, MAX_LINE};
-use super::message::Up;
+use super::up::Up;
 use crate::exit::Exit;
 
 /// What the reactor has to act on.
@@ -19,15 +20,29 @@ pub(crate) enum Heard {
     Log(String),
     /// It has suspended itself.
     Paused { epoch: Option<u64> },
+    /// It speaks another version, so there is no talking to it.
+    Foreign,
+}
+
+/// Whom we talk to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Partner {
+    /// Any command; it may know nothing of us.
+    Command,
+    /// A program that is to serve the task of this name, and to say hello before anything else.
+    Server { task: String },
 }
 
 /// One child's side of the conversation.
 #[derive(Debug)]
 pub(crate) struct Session {
+    partner: Partner,
     lines: Lines,
     takes_part: bool,
     result: Outcome,
     failure: Option<(Failure, WasTold)>,
+    /// Why there is no talking to it.
+    foreign: Option<String>,
     refused: bool,
 }
 
@@ -42,13 +57,23 @@ enum Outcome {
 }
 
 impl Session {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(partner: Partner) -> Self {
         Self {
+            partner,
             lines: Lines::new(MAX_LINE),
             takes_part: false,
             result: Outcome::None,
             failure: None,
+            foreign: None,
             refused: false,
+        }
+    }
+
+    /// Is it to serve a task, and has not said hello?
+    pub(crate) const fn is_awaited(&self) -> bool {
+        match self.partner {
+            Partner::Command => false,
+            Partner::Server { .. } => !self.takes_part,
         }
     }
 
@@ -78,10 +103,20 @@ impl Session {
                 return self.refuse(&line, &format!("it is longer than {MAX_LINE} bytes"));
             }
         };
+        if self.foreign.is_some() {
+            return None;
+        }
         match Up::parse(&line) {
-            Ok(Up::Hello { stop, pause }) => {
+            Ok(Up::Hello { protocol: Some(VERSION), stop, pause }) => {
                 self.takes_part = true;
                 Some(Heard::Hello { stop, pause })
+            }
+            Ok(Up::Hello { protocol, .. }) => {
+                let theirs = protocol.map_or_else(|| "no version".to_owned(), |n| n.to_string());
+                self.foreign = Some(format!(
+                    "its hello names {theirs} of the task protocol, but this supervisor speaks {VERSION}; build both with versions of the library that fit"
+                ));
+                Some(Heard::Foreign)
             }
             Ok(Up::Checkpoint) => Some(Heard::Activity),
             Ok(Up::Progress(progress)) => Some(Heard::Progress(progress)),
@@ -113,19 +148,49 @@ impl Session {
     }
 
     /// The end of the attempt. `told` = it had been told to end; `stderr` = the tail of its errors.
-    pub(crate) fn end(self, exit: Exit, told: bool, stderr: &str) -> AttemptEnd {
-        match (exit, self.failure, self.result) {
+    ///
+    /// What it said decides when it exited by itself, with whatever code: a failure, then a refused result.
+    /// A valid result counts with exit 0 only. After a signal nothing that it said counts.
+    pub(crate) fn end(self, exit: Exit, told: bool, stderr: &str) -> Report {
+        if !told {
+            if let Some(why) = &self.foreign {
+                let failure = Failure::new(FailureKind::LaunchFailed, why).permanent();
+                return match self.is_awaited() {
+                    true => Report::LaunchFailed(failure),
+                    false => Report::Ended(AttemptEnd::Failed(failure)),
+                };
+            }
+            if let (Partner::Server { task }, true) = (&self.partner, self.is_awaited()) {
+                let why = match self.failure {
+                    Some((failure, _)) => failure.message.to_string(),
+                    None => exit.never_served(task, stderr).to_string(),
+                };
+                return Report::LaunchFailed(Failure::new(FailureKind::LaunchFailed, why));
+            }
+        }
+        let serves = matches!(self.partner, Partner::Server { .. });
+        Report::Ended(match (exit, self.failure, self.result) {
             (Exit::Code(_), Some((failure, false)), _) => AttemptEnd::Failed(failure),
             (Exit::Code(_), Some((failure, true)), _) => {
-                let message = format!("{}: {}", exit.describe(), failure.message);
+                let message = match serves {
+                    true => failure.message.to_string(),
+                    false => format!("{}: {}", exit.describe(), failure.message),
+                };
                 AttemptEnd::Interrupted { message: Some(clean(&message)) }
             }
             (Exit::Code(0), None, Outcome::Valid(value)) => AttemptEnd::Completed(value),
-            (Exit::Code(0), None, Outcome::Invalid(why)) if !told => {
+            (Exit::Code(_), None, Outcome::Invalid(why)) if !told => {
                 AttemptEnd::Failed(Failure::new(FailureKind::ResultInvalid, why))
             }
+            // The function took the stop, and the program left in order.
+            (Exit::Code(0), None, Outcome::None) if serves && told => {
+                AttemptEnd::Interrupted { message: None }
+            }
+            (Exit::Code(_), None, Outcome::None) if serves && !told => {
+                AttemptEnd::Failed(Failure::new(FailureKind::ExitCode, exit.without_result(stderr)))
+            }
             _ => exit.end(told, stderr),
-        }
+        })
     }
 }
 
@@ -137,7 +202,14 @@ mod tests {
 
     /// What is said (before and after a stop), the exit, and the end.
     fn end(before: &str, after: Option<&str>, exit: Exit) -> AttemptEnd {
-        let mut session = Session::new();
+        match end_of(Partner::Command, before, after, exit) {
+            Report::Ended(end) => end,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn end_of(partner: Partner, before: &str, after: Option<&str>, exit: Exit) -> Report {
+        let mut session = Session::new(partner);
         session.hear(before.as_bytes(), false);
         session.hear(after.unwrap_or_default().as_bytes(), after.is_some());
         session.finish(after.is_some());
@@ -162,6 +234,8 @@ mod tests {
         assert_eq!(end(&[BAD, ONE].concat(), None, ok), AttemptEnd::Completed(Value::Int(1)));
         assert_eq!(kind(end(BAD, None, ok)), FailureKind::ResultInvalid);
         assert_eq!(kind(end(&[ONE, BAD].concat(), None, ok)), FailureKind::ResultInvalid);
+        assert_eq!(kind(end(BAD, None, Exit::Code(1))), FailureKind::ResultInvalid);
+        assert_eq!(kind(end(BAD, None, Exit::Signal(9))), FailureKind::Crashed);
         assert_eq!(kind(end(ONE, None, Exit::Signal(9))), FailureKind::Crashed);
         assert_eq!(
             end(ONE, None, Exit::Code(1)),
@@ -187,10 +261,74 @@ mod tests {
 
     #[test]
     fn noise_is_survived_and_told_once() {
-        let mut session = Session::new();
+        let mut session = Session::new(Partner::Command);
         assert_eq!(session.hear(b"\n \n", false), []);
         assert!(matches!(session.hear(b"\xff\n{\n", false).as_slice(), [Heard::Log(_)]));
         assert_eq!(session.hear(b"noise\n{\"type\":\"checkpoint\"}\n", false), [Heard::Activity]);
-        assert_eq!(session.end(Exit::Code(0), false, ""), AttemptEnd::Completed(Value::Null));
+        let end = Report::Ended(AttemptEnd::Completed(Value::Null));
+        assert_eq!(session.end(Exit::Code(0), false, ""), end);
+    }
+
+    #[test]
+    fn a_foreign_version_is_a_failure_whatever_follows() {
+        for hello in [
+            "{\"type\":\"hello\",\"protocol\":2}\n",
+            "{\"type\":\"hello\",\"protocol\":0}\n",
+            "{\"type\":\"hello\"}\n",
+        ] {
+            let mut session = Session::new(Partner::Command);
+            let said = [hello, HELLO, ONE].concat();
+            assert_eq!(session.hear(said.as_bytes(), false), [Heard::Foreign]);
+            let Report::Ended(AttemptEnd::Failed(failure)) =
+                session.end(Exit::Signal(15), false, "")
+            else {
+                panic!("a failure")
+            };
+            assert_eq!((failure.kind, failure.retryable), (FailureKind::LaunchFailed, false));
+            assert!(failure.message.contains("speaks 1"), "{}", failure.message);
+            let end = end_of(server(), hello, None, Exit::Code(0));
+            assert!(matches!(end, Report::LaunchFailed(_)), "{end:?}");
+        }
+    }
+
+    fn server() -> Partner {
+        Partner::Server { task: "count".to_owned() }
+    }
+
+    const HELLO: &str = "{\"type\":\"hello\",\"protocol\":1}\n";
+
+    #[test]
+    fn a_program_that_does_not_serve_never_launched() {
+        let ok = Exit::Code(0);
+        let problem = |end| match end {
+            Report::LaunchFailed(failure) => failure.message.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert!(problem(end_of(server(), "", None, ok)).contains("init_with"));
+        assert!(problem(end_of(server(), ONE, None, Exit::Signal(9))).contains("init_with"));
+        assert_eq!(problem(end_of(server(), FAILURE, None, ok)), "no");
+        let told = end_of(server(), "", Some(""), Exit::Signal(15));
+        assert!(matches!(told, Report::Ended(AttemptEnd::Interrupted { .. })));
+    }
+
+    #[test]
+    fn a_served_function_ends_only_by_its_result() {
+        let ok = Exit::Code(0);
+        let ended = |before: &str, after, exit| match end_of(
+            server(),
+            &[HELLO, before].concat(),
+            after,
+            exit,
+        ) {
+            Report::Ended(end) => end,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(ended(ONE, None, ok), AttemptEnd::Completed(Value::Int(1)));
+        let AttemptEnd::Failed(failure) = ended("", None, ok) else { panic!("a failure") };
+        assert_eq!(failure.kind, FailureKind::ExitCode);
+        assert_eq!(&*failure.message, "exited with code 0 before the task returned");
+        assert_eq!(ended("", Some(""), ok), AttemptEnd::Interrupted { message: None });
+        let interrupted = AttemptEnd::Interrupted { message: Some("no".into()) };
+        assert_eq!(ended("", Some(FAILURE), Exit::Code(1)), interrupted);
     }
 }

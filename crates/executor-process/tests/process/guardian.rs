@@ -74,13 +74,11 @@ fn wait_for_no_guardian(mark: &str) {
 
 #[test]
 fn a_program_that_never_calls_init_is_told_so() {
-    let error =
-        ProcessExecutor::builder().guardian_program("/bin/true").build().map(drop).unwrap_err();
+    let error = ProcessExecutor::builder().program("/bin/true").build().map(drop).unwrap_err();
     assert!(matches!(error, ExecutorError::InitNotCalled { .. }));
     let message = error.to_string();
     assert!(message.contains("/bin/true") && message.contains("init()"), "{message}");
-    let error =
-        ProcessExecutor::builder().guardian_program("/no/such").build().map(drop).unwrap_err();
+    let error = ProcessExecutor::builder().program("/no/such").build().map(drop).unwrap_err();
     assert!(error.to_string().contains("/no/such"), "{error}");
 }
 

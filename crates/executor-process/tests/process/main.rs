@@ -6,9 +6,11 @@
 mod support;
 
 mod ends;
+mod functions;
 mod guardian;
 mod launching;
 mod left_overs;
+mod modules;
 mod output;
 mod pausing;
 mod protocol;

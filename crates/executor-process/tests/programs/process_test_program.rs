@@ -1,4 +1,5 @@
-//! Plays the parts that this crate's tests need: guardian, supervisor, and a program that forgot `init`.
+//! Plays the parts that this crate's tests need: guardian, supervisor, a task module, and programs that forgot
+//! `init`.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::fs::OpenOptions;
@@ -7,14 +8,24 @@ use std::path::Path;
 use std::sync::Arc;
 
 use chongming_core::{AttemptSink, Executor, Launch, Report, Target, TaskId, Value};
-use chongming_executor_process::{Command, ProcessExecutor, init};
+use chongming_executor_process::{Command, ProcessExecutor, init_with};
+
+#[path = "../support/tasks.rs"]
+mod tasks;
 
 fn main() {
     if let Some(file) = std::env::var_os("TEST_FORGETS_INIT") {
         forget_init(Path::new(&file));
         return;
     }
-    init();
+    match std::env::var("TEST_MODULE").as_deref() {
+        Ok("hangs") => loop {
+            std::thread::park();
+        },
+        Ok("floods") => flood(),
+        _ => {}
+    }
+    init_with(tasks::all);
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("supervise") => supervise(arguments.next().unwrap().parse().unwrap(), arguments),
@@ -50,6 +61,12 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
     loop {
         std::thread::park();
     }
+}
+
+/// Writes noise to where an answer is expected.
+fn flood() {
+    let mut answers = OpenOptions::new().write(true).open("/proc/self/fd/4").unwrap();
+    while answers.write_all(&[b'x'; 65536]).is_ok() {}
 }
 
 /// Writes what came of making an executor.

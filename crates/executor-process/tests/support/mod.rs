@@ -7,6 +7,8 @@
     reason = "test support"
 )]
 
+pub mod tasks;
+
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -74,11 +76,8 @@ impl Rig {
         let echo = move |bytes: &[u8]| {
             copy.change(|all| all.push_str(&String::from_utf8_lossy(bytes)));
         };
-        let executor = ProcessExecutor::builder()
-            .guardian_program(TEST_PROGRAM)
-            .echo(Arc::new(echo))
-            .build()
-            .unwrap();
+        let executor =
+            ProcessExecutor::builder().program(TEST_PROGRAM).echo(Arc::new(echo)).build().unwrap();
         Self { executor, output, dir: tempfile::tempdir().unwrap() }
     }
 

@@ -1,10 +1,12 @@
 //! Connections that are killed in the middle of work: the next calls heal, and nothing is half-written.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use chongming_core::store::{Entry, EntryError, StoreErrorKind, TaskStore};
-use chongming_core::{Status, TaskId, TaskSnapshot, Timestamp, Trigger, machine};
+use chongming_core::store::{Entry, EntryError, Node, Now, StoreErrorKind, TaskStore};
+use chongming_core::{IncarnationId, Status, TaskId, TaskSnapshot, Timestamp, Trigger, machine};
 use chongming_store_postgres::{Options, PostgresStore};
 use postgres::Client;
 
@@ -156,4 +158,69 @@ fn two_who_write_the_same_tasks_in_other_orders_both_get_through() {
         threads.map(|thread| thread.join().unwrap())
     });
     assert_eq!(won.iter().sum::<usize>(), 200);
+}
+
+/// A save with a lease guard, which is several statements in one transaction, is held up in the middle of it
+/// by a lock of ours; then this happens to its backend.
+fn in_the_middle_of_a_transaction(test: &str, end: &str) {
+    let Some(schema) = Schema::fresh(test) else { return };
+    let store = named(&schema, schema.options());
+    let at = Timestamp::from_micros(1_800_000_000_000_000);
+    let mut task = TaskSnapshot::pending(TaskId::new("a").unwrap(), "t", "me".into(), at);
+    task.supervisor = Some(IncarnationId::new("life-1").unwrap());
+    let node = Node {
+        owner: "me".into(),
+        incarnation: IncarnationId::new("life-1").unwrap(),
+        host: "h".into(),
+        pid: 1,
+        num_buckets: NonZeroU32::MIN,
+        owned_buckets: None,
+        artifacts: None,
+        started_at: at,
+    };
+    store.beat(&node, Duration::from_secs(1), Now::At(at)).unwrap();
+    store.write(&[Entry::Create { snapshot: task.clone().into(), transitions: vec![] }]).unwrap();
+    let row = machine::apply(&mut task, Status::Stopped, Trigger::UserStop, at, None).unwrap();
+    let late = Now::At(at.after(Duration::from_secs(60)));
+    let (snapshot, transitions, if_expired) = (task.into(), vec![row], Some(late));
+    let save = [Entry::Save { snapshot, expect_version: 0, transitions, if_expired }];
+
+    let (mut holder, mut watch) = (schema.client(), schema.client());
+    let mut lock = holder.transaction().unwrap();
+    let sql = format!("SELECT 1 FROM \"{}\".nodes FOR UPDATE", schema.name);
+    assert_eq!(lock.query(&sql, &[]).unwrap().len(), 1);
+    let error = thread::scope(|scope| {
+        let writer = scope.spawn(|| store.write(&save).unwrap_err());
+        let waiting = "SELECT pid FROM pg_stat_activity WHERE application_name = left($1, 63) \
+                       AND wait_event_type = 'Lock'";
+        let pid: i32 = loop {
+            if let Some(row) = watch.query_opt(waiting, &[&schema.name]).unwrap() {
+                break row.get(0);
+            }
+        };
+        watch.query_one(end, &[&pid]).unwrap();
+        writer.join().unwrap()
+    });
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    // Nothing of it is left: neither its state nor its row nor, in the pool, its transaction.
+    let id = TaskId::new("a").unwrap();
+    assert_eq!(store.get(&id).unwrap().unwrap().status_version(), 0);
+    assert_eq!(store.history(&id, 0, 9).unwrap(), vec![]);
+    let open = "SELECT count(*) FROM pg_stat_activity WHERE application_name = left($1, 63) \
+                AND state LIKE 'idle in transaction%'";
+    assert_eq!(watch.query_one(open, &[&schema.name]).unwrap().get::<_, i64>(0), 0);
+    lock.rollback().unwrap();
+    assert_eq!(store.write(&save).unwrap(), vec![Ok(())]);
+    assert_eq!(store.history(&id, 0, 9).unwrap().len(), 1);
+}
+
+#[test]
+fn a_backend_killed_within_a_transaction_leaves_nothing() {
+    let end = "SELECT pg_terminate_backend($1)";
+    in_the_middle_of_a_transaction("a killed transaction", end);
+}
+
+#[test]
+fn a_statement_cancelled_within_a_transaction_leaves_nothing() {
+    in_the_middle_of_a_transaction("a cancelled transaction", "SELECT pg_cancel_backend($1)");
 }

@@ -1,10 +1,13 @@
 //! What only a real server can show; see `support` for how one is found.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod cluster;
 mod contract;
 mod doorbell;
 mod faults;
 mod opening;
+mod pooler;
+mod restarts;
 mod roles;
 mod silence;
 mod support;

@@ -1,0 +1,73 @@
+//! The descriptor on which a task that runs as a command speaks to its supervisor.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fcntl_getfl, fcntl_setfl};
+use rustix::fs::{flock, fstat, open};
+use rustix::io::Errno;
+
+use crate::error::CliError;
+
+/// Names the descriptor's number.
+const VARIABLE: &str = "CHONGMING_TASK_OUT";
+
+/// The writing end of the pipe to the supervisor.
+pub(crate) struct TaskChannel(std::fs::File);
+
+impl TaskChannel {
+    /// The channel that this process inherited from its task.
+    pub(crate) fn of_process() -> Result<Self, CliError> {
+        let Some(number) = std::env::var_os(VARIABLE).filter(|number| !number.is_empty()) else {
+            return Err(CliError::usage(format!(
+                "nobody is there to report to: {VARIABLE} is not set, so this is no part of a task"
+            ))
+            .hint("`report` is for commands that `run` or `pipeline` started"));
+        };
+        let closed = |why: &str| {
+            CliError::usage(format!(
+                "{VARIABLE} names descriptor {}, which is {why}",
+                number.display()
+            ))
+            .hint("a task's programs must inherit it; do not close or reuse it")
+        };
+        let Some(number) = number.to_str().and_then(|number| number.parse::<u16>().ok()) else {
+            return Err(closed("no number of a descriptor"));
+        };
+        // Opened anew and without waiting: its lock is our own, and a pipe that nobody reads is an error.
+        let path = PathBuf::from(format!("/dev/fd/{number}"));
+        let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let pipe = open(&path, flags, Mode::empty()).map_err(|errno| match errno {
+            Errno::NOENT | Errno::BADF => closed("not open"),
+            Errno::NXIO => gone(),
+            other => CliError::user(format!("cannot open {}: {other}", path.display())),
+        })?;
+        let is_pipe =
+            fstat(&pipe).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
+        if !is_pipe {
+            return Err(closed("no pipe to a supervisor"));
+        }
+        let blocking = fcntl_getfl(&pipe)
+            .and_then(|flags| fcntl_setfl(&pipe, flags.difference(OFlags::NONBLOCK)));
+        blocking.map_err(|errno| unwritable(&errno.into()))?;
+        Ok(Self(pipe.into()))
+    }
+
+    /// Writes a line whole. The system does so by itself for a short one; reports that are longer take turns,
+    /// so that no two of them mix.
+    pub(crate) fn write_line(&mut self, line: &[u8]) -> Result<(), CliError> {
+        flock(&self.0, FlockOperation::LockExclusive).map_err(|errno| unwritable(&errno.into()))?;
+        self.0.write_all(line).map_err(|error| unwritable(&error))
+    }
+}
+
+fn gone() -> CliError {
+    CliError::user("the supervisor does not listen any more")
+}
+
+fn unwritable(error: &io::Error) -> CliError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => gone(),
+        _ => CliError::user(format!("cannot write to the supervisor: {error}")),
+    }
+}

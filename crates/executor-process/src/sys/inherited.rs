@@ -1,0 +1,23 @@
+//! Descriptors that this process was started with.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+
+/// The inode of what an inherited descriptor leads to.
+pub(crate) fn inode_of_inherited(number: RawFd) -> Option<u64> {
+    let mut stat = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: any number may be asked about; the buffer is of the right type, and an all-zero one is valid.
+    let (code, stat) = unsafe { (libc::fstat(number, stat.as_mut_ptr()), stat.assume_init()) };
+    (code == 0).then_some(stat.st_ino)
+}
+
+/// Takes an inherited descriptor over: it is closed with its owner, and no program that this one starts
+/// gets it. To be called once for a number, before this program makes descriptors of its own.
+pub(crate) fn take_inherited(number: RawFd) -> Option<OwnedFd> {
+    // SAFETY: only sets a mark, which fails for a number that is not open.
+    if unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } < 0 {
+        return None;
+    }
+    // SAFETY: it is open, and nothing in this program owns it, since it was there before.
+    Some(unsafe { OwnedFd::from_raw_fd(number) })
+}
