@@ -226,6 +226,7 @@ impl Checker<'_> {
         let end = rows.iter().find(|row| table::is_terminal(&row.to));
         if let Some(end) = end.filter(|end| mark.at > end.at + SLACK)
             && !self.is_in_outage(mark.at)
+            && !self.was_handed_over(mark, rows)
         {
             let detail = format!(
                 "attempt {} of supervisor {} began at {}, and it was {} at {}",
@@ -242,6 +243,17 @@ impl Checker<'_> {
         let since = Span { from: earlier.at.min(later.at), to: later.at };
         earlier.supervisor != later.supervisor
             && holder.is_some_and(|holder| self.was_cut_off(holder, since))
+    }
+
+    /// Was its process frozen between the start in the trail, a moment before, and the body's first step, at
+    /// which it woke? A body on a thread cannot write its mark while it is frozen.
+    fn was_handed_over(&self, mark: &Mark, rows: &[Row]) -> bool {
+        let start = rows.iter().rfind(|row| row.to == "starting").map_or(Micros::MIN, |row| row.at);
+        let supervisor = self.history.supervisors.iter().find(|s| s.number == mark.supervisor);
+        supervisor.into_iter().flat_map(|s| &s.frozen).any(|span| {
+            let hit = span.from - 2 * SLACK <= start && start <= span.from + SLACK;
+            hit && span.to - SLACK <= mark.at && mark.at <= span.to + WAKING
+        })
     }
 
     fn commands(&mut self) {

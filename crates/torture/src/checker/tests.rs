@@ -136,6 +136,15 @@ fn a_body_that_begins_after_the_end() {
     let mut history = good();
     history.marks[0].at = 5 * SECOND;
     expect(&history, &[Violation::BeganAfterEnd]);
+    // The start is of second 2. Frozen from then on, its thread made its first step when it woke.
+    history.supervisors[0].frozen = vec![outage(2, 5)];
+    expect(&history, &[]);
+    // Frozen later, it should have begun before; awake for long, it should have looked.
+    history.supervisors[0].frozen = vec![outage(3, 5)];
+    expect(&history, &[Violation::BeganAfterEnd]);
+    history.marks[0].at = 7 * SECOND;
+    history.supervisors[0].frozen = vec![outage(2, 5)];
+    expect(&history, &[Violation::BeganAfterEnd]);
 }
 
 #[test]
