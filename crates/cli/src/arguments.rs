@@ -9,41 +9,41 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use crate::error::CliError;
 
 /// The value of each parameter, by name.
-pub type Arguments = BTreeMap<String, Value>;
+pub(crate) type Arguments = BTreeMap<String, Value>;
 
 /// What a task says about one of its parameters.
 #[derive(Clone, Copy, Debug)]
-pub struct Accepted<'a> {
+pub(crate) struct Accepted<'a> {
     /// The name.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The value when none is given; without one, a value must be given.
-    pub default: Option<&'a Value>,
+    pub(crate) default: Option<&'a Value>,
 }
 
 /// What the command line gives.
 #[derive(Clone, Debug, Default)]
-pub struct Given {
+pub(crate) struct Given {
     /// By `--arg`, as text.
-    pub pairs: Vec<(String, String)>,
+    pub(crate) pairs: Vec<(String, String)>,
     /// By `--args-json`.
-    pub json: Option<String>,
+    pub(crate) json: Option<String>,
 }
 
 impl Given {
     /// The pairs of `--args-json`.
-    pub fn object(&self) -> Result<Vec<(String, Value)>, CliError> {
+    pub(crate) fn object(&self) -> Result<Vec<(String, Value)>, CliError> {
         self.json.as_deref().map_or(Ok(Vec::new()), parse_json)
     }
 
     /// All that is given, `--arg` as text.
-    pub fn as_text(&self) -> Result<Vec<(String, Value)>, CliError> {
+    pub(crate) fn as_text(&self) -> Result<Vec<(String, Value)>, CliError> {
         let pairs = self.pairs.iter().map(|(name, text)| (name.clone(), text.as_str().into()));
         Ok(pairs.chain(self.object()?).collect())
     }
 }
 
 /// Splits `name=value` at its first `=`.
-pub fn parse_pair(text: &str) -> Result<(String, String), String> {
+pub(crate) fn parse_pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),
@@ -52,28 +52,28 @@ pub fn parse_pair(text: &str) -> Result<(String, String), String> {
 
 /// Reads the object of `--args-json`. A name that stands in it twice is an error: JSON readers
 /// differ in which one they take.
-pub fn parse_json(text: &str) -> Result<Vec<(String, Value)>, CliError> {
+pub(crate) fn parse_json(text: &str) -> Result<Vec<(String, Value)>, CliError> {
     let mut reader = serde_json::Deserializer::from_str(text);
     let pairs = reader.deserialize_map(Pairs).and_then(|pairs| reader.end().map(|()| pairs));
     let pairs = pairs.map_err(|error| {
-        CliError::usage(format!("--args-json is not a JSON object: {error}"))
+        CliError::new(format!("--args-json is not a JSON object: {error}"))
             .hint("write it as --args-json '{\"name\": \"value\"}'")
     })?;
-    check_integers(text).map_err(|error| CliError::usage(format!("--args-json: {error}")))?;
+    check_integers(text).map_err(|error| CliError::new(format!("--args-json: {error}")))?;
     Ok(pairs)
 }
 
 /// Reads a JSON value; an error says why it is none, or none that keeps its digits.
-pub fn parse_value(text: &str) -> Result<Value, String> {
+pub(crate) fn parse_value(text: &str) -> Result<Value, String> {
     let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
     check_integers(text).map(|()| value)
 }
 
 /// The value of `--arg` for a Rust function: JSON if it is that, else the text itself.
-pub fn json_or_text(name: &str, text: &str) -> Result<Value, CliError> {
+pub(crate) fn json_or_text(name: &str, text: &str) -> Result<Value, CliError> {
     match serde_json::from_str(text) {
         Ok(value) => {
-            check_integers(text).map_err(|why| CliError::usage(format!("--arg {name}: {why}")))?;
+            check_integers(text).map_err(|why| CliError::new(format!("--arg {name}: {why}")))?;
             Ok(value)
         }
         Err(_) => Ok(text.into()),
@@ -81,11 +81,13 @@ pub fn json_or_text(name: &str, text: &str) -> Result<Value, CliError> {
 }
 
 /// Arguments of a task that does not say which ones it takes.
-pub fn once_each(given: impl IntoIterator<Item = (String, Value)>) -> Result<Arguments, CliError> {
+pub(crate) fn once_each(
+    given: impl IntoIterator<Item = (String, Value)>,
+) -> Result<Arguments, CliError> {
     let mut arguments = Arguments::new();
     for (name, value) in given {
         if arguments.contains_key(&name) {
-            return Err(CliError::usage(format!("argument `{name}` is given twice"))
+            return Err(CliError::new(format!("argument `{name}` is given twice"))
                 .hint("give each argument once, by --arg or in --args-json"));
         }
         arguments.insert(name, value);
@@ -123,7 +125,7 @@ impl<'de> Visitor<'de> for Pairs {
 }
 
 /// Gives every parameter of `task` its value: one that was given, or its default.
-pub fn resolve<'a>(
+pub(crate) fn resolve<'a>(
     task: &str,
     accepted: impl IntoIterator<Item = Accepted<'a>>,
     given: impl IntoIterator<Item = (String, Value)>,
@@ -132,7 +134,7 @@ pub fn resolve<'a>(
     let given: Vec<(String, Value)> = given.into_iter().collect();
     let is_known = |name: &str| accepted.iter().any(|param| param.name == name);
     if let Some((name, _)) = given.iter().find(|(name, _)| !is_known(name)) {
-        return Err(CliError::usage(format!("task `{task}` has no parameter `{name}`"))
+        return Err(CliError::new(format!("task `{task}` has no parameter `{name}`"))
             .hint_nearest(name, "parameters", accepted.iter().map(|param| param.name)));
     }
     let mut arguments = once_each(given)?;
@@ -149,12 +151,12 @@ pub fn resolve<'a>(
     if missing.is_empty() {
         return Ok(arguments);
     }
-    let error = CliError::usage(format!("task `{task}` needs {}", list(&missing)));
+    let error = CliError::new(format!("task `{task}` needs {}", list(&missing)));
     Err(missing.iter().fold(error, |error, name| error.hint(format!("add --arg {name}=VALUE"))))
 }
 
 /// The text of a value in a command's arguments: a string as it is, anything else as compact JSON.
-pub fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         Value::Null
@@ -188,7 +190,7 @@ mod tests {
         ];
         let mut given: Vec<(String, Value)> = Vec::new();
         for pair in pairs {
-            let (name, value) = parse_pair(pair).map_err(CliError::usage)?;
+            let (name, value) = parse_pair(pair).map_err(CliError::new)?;
             given.push((name, Value::from(value)));
         }
         given.extend(json.map_or(Ok(Vec::new()), parse_json)?);
@@ -230,10 +232,10 @@ mod tests {
         ] {
             let error = resolved(pairs, json).unwrap_err();
             for word in words {
-                assert!(error.message().contains(word), "{pairs:?} {json:?}: {error}");
+                assert!(error.message.contains(word), "{pairs:?} {json:?}: {error}");
             }
         }
-        assert_eq!(resolved(&["tennant=A"], None).unwrap_err().hints(), ["did you mean `tenant`?"]);
+        assert_eq!(resolved(&["tennant=A"], None).unwrap_err().hints, ["did you mean `tenant`?"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::error::CliError;
 
 /// The database that a command works on.
 #[derive(Clone, PartialEq, Eq)]
-pub enum Database {
+pub(crate) enum Database {
     /// An SQLite file.
     Sqlite(PathBuf),
     /// A Postgres server: the whole connection string, password included.
@@ -17,27 +17,27 @@ pub enum Database {
 
 impl Database {
     /// Reads the value of `--db`. This is no parser for clap, whose messages repeat the value.
-    pub fn parse(value: OsString) -> Result<Self, CliError> {
+    pub(crate) fn parse(value: OsString) -> Result<Self, CliError> {
         let Some(text) = value.to_str() else {
             return Ok(Self::Sqlite(PathBuf::from(value)));
         };
         if text.is_empty() {
-            return Err(CliError::usage("--db is empty")
+            return Err(CliError::new("--db is empty")
                 .hint("give the path of a database file or a postgresql:// address"));
         }
         if text.contains('\0') {
-            return Err(CliError::usage("--db has a NUL character"));
+            return Err(CliError::new("--db has a NUL character"));
         }
         if let Some((scheme, _)) = text.split_once("://") {
             return match scheme {
                 "postgres" | "postgresql" => Ok(Self::Postgres(text.to_owned())),
-                _ => Err(CliError::usage(format!("--db has the unknown scheme `{scheme}://`"))
+                _ => Err(CliError::new(format!("--db has the unknown scheme `{scheme}://`"))
                     .hint("give the path of a database file or a postgresql:// address")),
             };
         }
         // libpq's other form; as a path it would be shown, with its password, in messages.
         if ["host=", "dbname=", "password="].iter().any(|key| text.contains(key)) {
-            return Err(CliError::usage("--db is neither a path nor a postgresql:// address")
+            return Err(CliError::new("--db is neither a path nor a postgresql:// address")
                 .hint("write the connection string as postgresql://user@host:5432/database"));
         }
         Ok(Self::Sqlite(PathBuf::from(value)))
@@ -63,7 +63,7 @@ impl fmt::Debug for Database {
 ///
 /// A password may hold any character, also a space or an `@` that should have been escaped, so all
 /// from the first colon to the *last* `@` goes: rather too much than a letter of it shown.
-pub fn redact(text: &str) -> String {
+pub(crate) fn redact(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = split_after_scheme(rest) {
@@ -116,7 +116,7 @@ mod tests {
         assert_eq!(parse(address), Ok(Database::Postgres(address.to_owned())));
         for bad in ["", "mysql://x", "host=h password=secret", "a\0b"] {
             let error = parse(bad).unwrap_err();
-            assert!(!error.message().contains("secret"), "{error}");
+            assert!(!error.message.contains("secret"), "{error}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Holds `docs/cli.md` against the program: commands, options, exit codes, and the keys of all JSON.
+//! Holds the handbook against the program: commands, options, exit codes, the keys of all JSON, and those of manifests.
 
 use std::collections::BTreeMap;
 
@@ -29,11 +29,18 @@ use crate::views::task::TaskJson;
 use crate::views::transition::TransitionJson;
 
 const PAGE: &str = include_str!("../../../docs/cli.md");
+const MANIFEST: &str = include_str!("../../../docs/manifest.md");
+const PIPELINES: &str = include_str!("../../../docs/pipelines.md");
+
+/// The text under a heading of the page on the command line.
+fn section(heading: &str) -> &'static str {
+    section_of(PAGE, heading)
+}
 
 /// The text under a heading, up to the next of its rank or above.
-fn section(heading: &str) -> &'static str {
-    let start = PAGE.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
-    let text = &PAGE[start + heading.len() + 2..];
+fn section_of<'a>(page: &'a str, heading: &str) -> &'a str {
+    let start = page.find(&format!("\n{heading}\n")).unwrap_or_else(|| panic!("no {heading}"));
+    let text = &page[start + heading.len() + 2..];
     let rank = heading.split(' ').next().unwrap().len();
     let ends = (2..=rank).filter_map(|rank| text.find(&format!("\n{} ", "#".repeat(rank))));
     &text[..ends.min().unwrap_or(text.len())]
@@ -232,10 +239,39 @@ fn every_json_has_the_keys_of_the_page() {
 }
 
 #[test]
-fn the_manifest_of_the_page_on_pipelines_is_sound() {
-    let page = include_str!("../../../docs/pipelines.md");
-    let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
-    let manifest = Manifest::parse("m.toml".as_ref(), text).unwrap();
-    let nodes = manifest.pipeline("nightly").unwrap().nodes.iter();
-    assert_eq!(nodes.map(|node| node.id.as_str()).collect::<Vec<_>>(), ["fetch", "load", "clean"]);
+fn the_manifests_of_the_pages_are_sound() {
+    for page in [MANIFEST, PIPELINES] {
+        let text = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+        let manifest = Manifest::parse("m.toml".as_ref(), text.unwrap()).unwrap();
+        assert!(manifest.pipeline("nightly").is_ok());
+    }
+}
+
+#[test]
+fn every_key_of_a_manifest_has_its_row() {
+    const UNKNOWN: &str = "zzzzzzzzzzzz = 1";
+    for (page, heading, table) in [
+        (MANIFEST, "## The file", UNKNOWN.to_owned()),
+        (MANIFEST, "## A task", format!("tasks.a.{UNKNOWN}")),
+        (MANIFEST, "## A parameter", format!("tasks.a.params.p.{UNKNOWN}")),
+        (MANIFEST, "## Retries", format!("tasks.a.retry.{UNKNOWN}")),
+        (MANIFEST, "## Back-off", format!("tasks.a.retry.backoff.{UNKNOWN}")),
+        (MANIFEST, "## Time-outs", format!("tasks.a.timeout.{UNKNOWN}")),
+        (MANIFEST, "## A pipeline", format!("pipelines.p.{UNKNOWN}")),
+        (PIPELINES, "## In a manifest", format!("pipelines.p.nodes = [{{ {UNKNOWN} }}]")),
+    ] {
+        // An unknown key is answered with all that there are.
+        let told = Manifest::parse("m.toml".as_ref(), &table).unwrap_err().to_string();
+        let (_, keys) = told.split_once("the keys here are ").unwrap();
+        let mut keys: Vec<&str> = keys.lines().next().unwrap().split(", ").collect();
+        let cells = cells(section_of(page, heading), "`");
+        let mut rows: Vec<&str> = cells
+            .iter()
+            .flat_map(|cell| cell.split(", "))
+            .map(|key| key.trim_matches('`'))
+            .collect();
+        keys.sort_unstable();
+        rows.sort_unstable();
+        assert_eq!(rows, keys, "{heading}");
+    }
 }

@@ -10,7 +10,7 @@ const LONGEST: Duration = Duration::from_secs(36_525 * 24 * 60 * 60);
 
 /// Why a text is not a duration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DurationError {
+pub(crate) enum DurationError {
     /// It is not a number with a unit.
     Malformed(String),
     /// It is longer than a hundred years.
@@ -39,7 +39,7 @@ impl fmt::Display for DurationError {
 impl std::error::Error for DurationError {}
 
 /// Reads `500ms`, `30s`, `1.5s`, `5m`, `2h` or `30d`.
-pub fn parse(text: &str) -> Result<Duration, DurationError> {
+pub(crate) fn parse(text: &str) -> Result<Duration, DurationError> {
     let malformed = || DurationError::Malformed(text.to_owned());
     let too_long = || DurationError::TooLong(text.to_owned());
 
@@ -76,7 +76,7 @@ pub fn parse(text: &str) -> Result<Duration, DurationError> {
 }
 
 /// A duration for a column of a table: two units at most, so that it is read at a glance.
-pub fn short(duration: Duration) -> String {
+pub(crate) fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
         0 => format!("{}ms", duration.as_millis()),

@@ -1,30 +1,47 @@
-//! The command line of chongming-task.
+//! The command line of chongming-task, for programs with tasks of their own.
+//!
+//! ```no_run
+//! use chongming_core::{TaskContext, TaskDefinition, TaskError};
+//!
+//! fn count(ctx: &TaskContext, up_to: u32) -> Result<u32, TaskError> {
+//!     (0..up_to).try_for_each(|_| ctx.checkpoint())?;
+//!     Ok(up_to)
+//! }
+//!
+//! fn main() -> std::process::ExitCode {
+//!     chongming_task::main_with(|| [TaskDefinition::new("count", count)])
+//! }
+//! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(not(feature = "process"), expect(dead_code, reason = "for running tasks"))]
 
-pub mod args;
-pub mod arguments;
-pub mod commands;
-pub mod database;
+mod args;
+mod arguments;
+mod commands;
+mod database;
 #[cfg(test)]
 mod documentation;
-pub mod duration;
-pub mod error;
-pub mod exit_codes;
-pub mod manifest;
+mod duration;
+mod error;
+mod exit_codes;
+mod manifest;
 mod module;
-pub mod nearest;
+mod nearest;
 mod open_store;
-pub mod output;
+mod output;
 #[cfg(feature = "process")]
 mod supervisor;
 #[cfg(feature = "process")]
 mod task_channel;
-pub mod views;
+mod views;
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::SystemTime;
+
+use chongming_core::TaskSnapshot;
 
 use args::{Cli, Stop};
 use error::CliError;
@@ -46,19 +63,6 @@ pub fn main() -> ExitCode {
 /// `--tasks MODULE` the module's tasks take their place. Each attempt runs in a child of this program, so a stop
 /// can always be enforced and a crash harms nothing else. The child calls `register` anew: it must return the
 /// same tasks every time, and is the place for nothing else.
-///
-/// ```no_run
-/// use chongming_core::{TaskContext, TaskDefinition, TaskError};
-///
-/// fn count(ctx: &TaskContext, up_to: u32) -> Result<u32, TaskError> {
-///     (0..up_to).try_for_each(|_| ctx.checkpoint())?;
-///     Ok(up_to)
-/// }
-///
-/// fn main() -> std::process::ExitCode {
-///     chongming_task::main_with(|| [TaskDefinition::new("count", count)])
-/// }
-/// ```
 #[cfg(feature = "process")]
 pub fn main_with<I>(register: impl Fn() -> I) -> ExitCode
 where
@@ -66,6 +70,23 @@ where
 {
     chongming_executor_process::init_with(&register);
     run(&|program| module::functions(program.to_owned(), register()).map(Some))
+}
+
+/// The table of `ps` (spec 8): a header and a line for each task, with nothing cut.
+///
+/// ```
+/// use chongming_core::{Controller, Submit, TaskContext, TaskDefinition, TaskError};
+///
+/// let sync = TaskDefinition::new("sync", |_: &TaskContext, ()| Ok::<(), TaskError>(()));
+/// let controller = Controller::builder().register(sync).build()?;
+/// let outcome = controller.submit(Submit::new("sync"))?.wait(None)?;
+/// let table = chongming_task::render_table([&*outcome.snapshot]);
+/// assert!(table.starts_with("TASK_ID") && table.contains("  succeeded  1/1"), "{table}");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn render_table<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>) -> String {
+    let lines = views::task::table(tasks, SystemTime::now().into()).lines(None, false);
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 /// The program that the command line is part of.
@@ -117,7 +138,7 @@ fn report(result: Result<u8, CliError>) -> ExitCode {
                 None => error,
             };
             print_error(&error);
-            ExitCode::from(error.exit_code())
+            ExitCode::from(exit_codes::COMMAND_FAILED)
         }
     }
 }

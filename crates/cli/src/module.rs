@@ -1,11 +1,6 @@
 //! Where tasks come from: a manifest of commands, an executable that serves Rust functions, or the program that
 //! this command line is part of (spec 14, 15).
 
-#![cfg_attr(
-    not(feature = "process"),
-    expect(dead_code, reason = "without processes there are manifests only, and only to list")
-)]
-
 use std::fs;
 use std::path::Path;
 
@@ -44,11 +39,11 @@ impl TaskModule<'_> {
     }
 
     /// The manifest, for what only a manifest has.
-    #[cfg(feature = "pipeline")]
+    #[cfg(feature = "process")]
     pub(crate) fn manifest(self, what: &str) -> Result<Manifest, CliError> {
         let none = |functions: &Functions| {
             let error = format!("there is no {what} in {}: it has tasks only", functions.origin);
-            Err(CliError::user(error).hint("name a manifest with --tasks FILE.toml"))
+            Err(CliError::new(error).hint("name a manifest with --tasks FILE.toml"))
         };
         match self {
             Self::Manifest(manifest) => Ok(manifest),
@@ -63,7 +58,7 @@ impl Functions {
     pub(crate) fn get(&self, name: &str) -> Result<&TaskDefinition, CliError> {
         self.registry.get(name).map(|definition| &**definition).ok_or_else(|| {
             let names = self.registry.iter().map(|definition| definition.name());
-            CliError::not_found(format!("no task `{name}` in {}", self.origin))
+            CliError::new(format!("no task `{name}` in {}", self.origin))
                 .hint_nearest(name, "tasks", names)
         })
     }
@@ -79,7 +74,7 @@ pub(crate) fn function_arguments(
         return match &given.json {
             None => Ok(Value::Null),
             Some(json) => arguments::parse_value(json).map_err(|why| {
-                CliError::usage(format!("--args-json is no JSON that a task can be given: {why}"))
+                CliError::new(format!("--args-json is no JSON that a task can be given: {why}"))
             }),
         };
     }
@@ -125,10 +120,10 @@ fn executable(path: &Path) -> Result<Functions, CliError> {
     let path = absolute(path)?;
     let folder = absolute(Path::new("."))?;
     let program = path.to_str().ok_or_else(|| {
-        CliError::user(format!("the path of the task module {} is not UTF-8", path.display()))
+        CliError::new(format!("the path of the task module {} is not UTF-8", path.display()))
     })?;
     let tasks = list(&path, LIST_LIMIT).map_err(|error| {
-        CliError::user(error.to_string()).hint(
+        CliError::new(error.to_string()).hint(
             "a manifest of commands is a file whose name ends in .toml, or that is not executable",
         )
     })?;
@@ -141,7 +136,7 @@ fn executable(path: &Path) -> Result<Functions, CliError> {
 
 #[cfg(not(feature = "process"))]
 fn executable(path: &Path) -> Result<Functions, CliError> {
-    Err(CliError::user(format!(
+    Err(CliError::new(format!(
         "cannot ask {} for its tasks: this program was built without its feature `process`",
         path.display()
     ))
@@ -156,7 +151,7 @@ pub(crate) fn functions(
     let mut registry = Registry::default();
     for definition in definitions {
         let registered = registry.register(definition);
-        registered.map_err(|error| CliError::user(format!("the tasks of {origin}: {error}")))?;
+        registered.map_err(|error| CliError::new(format!("the tasks of {origin}: {error}")))?;
     }
     Ok(Functions { origin, registry })
 }

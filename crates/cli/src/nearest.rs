@@ -2,7 +2,10 @@
 
 /// The candidate nearest to `wanted`, if one is near enough to be worth a question: at most one
 /// slip per three letters. Case does not count.
-pub fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(
+    wanted: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let length = wanted.chars().count();
     let limit = (length / 3).max(1);

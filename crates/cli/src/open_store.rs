@@ -69,20 +69,20 @@ pub(crate) fn default_artifacts(database: &Database) -> Result<PathBuf, CliError
 /// The path from the root: node rows are read in other folders than they are written in.
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, CliError> {
     std::path::absolute(path).map_err(|error| {
-        CliError::user(format!("cannot tell where {} lies: {error}", path.display()))
+        CliError::new(format!("cannot tell where {} lies: {error}", path.display()))
     })
 }
 
 /// What the store failed at, for the user.
 pub(crate) fn store_error(error: StoreError) -> CliError {
-    CliError::user(error.to_string())
+    CliError::new(error.to_string())
 }
 
 fn checked(store: Arc<dyn TaskStore>, settings: &Settings) -> Result<Opened, CliError> {
     let num_buckets =
         resolve_num_buckets(&*store, settings.num_buckets).map_err(|error| match error {
             ConfigurationError::Store(error) => store_error(error),
-            other => CliError::usage(format!("--num-buckets: {other}")),
+            other => CliError::new(format!("--num-buckets: {other}")),
         })?;
     let ownership = settings.ownership(num_buckets)?;
     Ok(Opened { store, ownership })
@@ -105,7 +105,7 @@ fn state_folder() -> Result<PathBuf, CliError> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
     variable("XDG_STATE_HOME").map(PathBuf::from).or_else(home).ok_or_else(|| {
-        CliError::user("neither XDG_STATE_HOME nor HOME says where logs are to be kept")
+        CliError::new("neither XDG_STATE_HOME nor HOME says where logs are to be kept")
             .hint("name a folder with --artifacts")
     })
 }
@@ -156,7 +156,7 @@ fn connect(database: &Database, make: bool) -> Result<Arc<dyn TaskStore>, CliErr
 /// What is said when this program was built without the store that a database needs.
 #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing(database: &Database, feature: &str) -> CliError {
-    CliError::user(format!(
+    CliError::new(format!(
         "cannot open {database}: this program was built without its feature `{feature}`"
     ))
     .hint("use a program that was built with it, or another database")

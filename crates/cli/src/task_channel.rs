@@ -19,13 +19,13 @@ impl TaskChannel {
     /// The channel that this process inherited from its task.
     pub(crate) fn of_process() -> Result<Self, CliError> {
         let Some(number) = std::env::var_os(VARIABLE).filter(|number| !number.is_empty()) else {
-            return Err(CliError::usage(format!(
+            return Err(CliError::new(format!(
                 "nobody is there to report to: {VARIABLE} is not set, so this is no part of a task"
             ))
             .hint("`report` is for commands that `run` or `pipeline` started"));
         };
         let closed = |why: &str| {
-            CliError::usage(format!(
+            CliError::new(format!(
                 "{VARIABLE} names descriptor {}, which is {why}",
                 number.display()
             ))
@@ -40,7 +40,7 @@ impl TaskChannel {
         let pipe = open(&path, flags, Mode::empty()).map_err(|errno| match errno {
             Errno::NOENT | Errno::BADF => closed("not open"),
             Errno::NXIO => gone(),
-            other => CliError::user(format!("cannot open {}: {other}", path.display())),
+            other => CliError::new(format!("cannot open {}: {other}", path.display())),
         })?;
         let is_pipe =
             fstat(&pipe).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
@@ -62,12 +62,12 @@ impl TaskChannel {
 }
 
 fn gone() -> CliError {
-    CliError::user("the supervisor does not listen any more")
+    CliError::new("the supervisor does not listen any more")
 }
 
 fn unwritable(error: &io::Error) -> CliError {
     match error.kind() {
         io::ErrorKind::BrokenPipe => gone(),
-        _ => CliError::user(format!("cannot write to the supervisor: {error}")),
+        _ => CliError::new(format!("cannot write to the supervisor: {error}")),
     }
 }

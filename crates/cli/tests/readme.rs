@@ -182,9 +182,12 @@ fn links_lead_somewhere() {
                 .replace(' ', "-"),
         )
     };
-    for name in PAGES.into_iter().chain(["docs/cli.md"]) {
-        let (text, path) = (page(name), root().join(name));
-        for target in text.split("](").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+    let docs = std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    for path in docs.chain([root().join("README.md")]) {
+        let (text, name) = (std::fs::read_to_string(&path).unwrap(), path.display());
+        let prose = text.split("```").step_by(2);
+        let links = prose.flat_map(|prose| prose.split("](").skip(1));
+        for target in links.map(|rest| rest.split(')').next().unwrap()) {
             let (file, fragment) = target.split_once('#').unwrap_or((target, ""));
             let file =
                 if file.is_empty() { path.clone() } else { path.parent().unwrap().join(file) };

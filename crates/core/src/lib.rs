@@ -1,13 +1,19 @@
 //! State model, policies, scheduler and controller of chongming-task, without third-party dependencies.
 //!
-//! Modules stand in floors; a module uses only floors below its own:
+//! A [`Controller`] runs the tasks that are registered with it, by name. A [`store::TaskStore`] keeps what became of
+//! them; without one it is kept in memory.
 //!
-//! | floor | modules |
-//! |---|---|
-//! | words | `text` `id` `linger` `time` `value` `status` `failure` |
-//! | policies | `retry` `timeout` `blake2b` `bucket` `ownership` |
-//! | record | `transition` `snapshot` `machine` `artifacts` |
-//! | ports | `store` `task` `executor` |
+//! ```
+//! use chongming_core::{Controller, Submit, TaskContext, TaskDefinition, TaskError, Value};
+//!
+//! let double = TaskDefinition::new("double", |_: &TaskContext, n: i64| Ok::<i64, TaskError>(2 * n));
+//! let controller = Controller::builder().register(double).build()?;
+//! let outcome = controller.submit(Submit::new("double").args(21_i64))?.wait(None)?;
+//! assert_eq!(*outcome.value(), Value::Int(42));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Modules stand in floors: one uses its own floor and those below it (docs/architecture.md).
 #![forbid(unsafe_code)]
 
 mod artifacts;

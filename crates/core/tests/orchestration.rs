@@ -1,5 +1,5 @@
 //! What an orchestration can do to blocked tasks, and how it learns of ends.
-#![allow(clippy::unwrap_used, reason = "helpers outside of test functions")]
+#![expect(clippy::unwrap_used, reason = "helpers outside of test functions")]
 
 mod support;
 

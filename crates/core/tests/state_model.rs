@@ -1,5 +1,5 @@
 //! `docs/state-model.md` says what the code does. `UPDATE_DOCS=1` rewrites the generated parts.
-#![allow(clippy::unwrap_used, reason = "helpers outside of test functions")]
+#![expect(clippy::unwrap_used, reason = "helpers outside of test functions")]
 
 use std::fmt::Write as _;
 use std::path::Path;

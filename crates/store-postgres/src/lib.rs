@@ -3,6 +3,17 @@
 //! A batch is one statement with arrays for its columns, whatever its size: one round trip, one
 //! transaction. Leases are judged by the server's clock. See [`PostgresStore`].
 //!
+//! ```no_run
+//! use std::sync::Arc;
+//! use chongming_core::Controller;
+//! use chongming_store_postgres::{Options, PostgresStore};
+//!
+//! let store = PostgresStore::connect("postgresql://user@host/database", Options::default())?;
+//! let controller = Controller::builder().store(Arc::new(store)).build()?;
+//! # let _ = controller;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | subject |
 //! |---|---|
 //! | `dsn` | what is at the other end, read from a connection string |

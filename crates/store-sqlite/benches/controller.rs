@@ -26,9 +26,12 @@ const BATCH: usize = 1024;
 const SUBMITTERS: usize = 4;
 const ROUNDS: usize = 3;
 
+#[path = "support/raw.rs"]
+mod raw;
 #[path = "support/report.rs"]
 mod report;
 
+use raw::Shape;
 use report::Report;
 
 type Anything = Box<dyn std::error::Error + Send + Sync>;
@@ -37,23 +40,25 @@ fn main() -> Result<(), Anything> {
     let report = Report::from_args();
     let wanted = |name: &str| report.wants(name);
     if wanted("memory_store") {
-        let raw = median(ROUNDS, || raw_rate(&InMemoryStore::new(), Shape::Coalesced))?;
+        let raw = median(ROUNDS, || store_rate(&InMemoryStore::new()))?;
         let ours = median(ROUNDS, || controller_rate(Arc::new(InMemoryStore::new())))?;
         report.line("memory_store_tasks", ours, "tasks/s", raw);
     }
     for (name, synchronous) in [("normal", Synchronous::Normal), ("full", Synchronous::Full)] {
         if wanted(&format!("sqlite_{name}_tasks")) {
-            let (mut raw, mut coalesced, mut ours) = (vec![], vec![], vec![]);
+            let (mut raw, mut coalesced) = (vec![], vec![]);
+            let (mut store, mut ours) = (vec![], vec![]);
             for _ in 0..ROUNDS {
-                raw.push(in_folder(|path| raw_rate(&open(path, synchronous)?, Shape::EachStep))?);
-                coalesced
-                    .push(in_folder(|path| raw_rate(&open(path, synchronous)?, Shape::Coalesced))?);
+                raw.push(in_folder(|path| raw::rate(path, synchronous, Shape::EachStep))?);
+                coalesced.push(in_folder(|path| raw::rate(path, synchronous, Shape::Coalesced))?);
+                store.push(in_folder(|path| store_rate(&open(path, synchronous)?))?);
                 ours.push(in_folder(|path| controller_rate(Arc::new(open(path, synchronous)?)))?);
             }
-            let ours = middle(ours);
+            let (ours, coalesced) = (middle(ours), middle(coalesced));
             report.line(&format!("sqlite_{name}_tasks"), ours, "tasks/s", middle(raw));
-            let name = format!("sqlite_{name}_tasks_vs_coalesced");
-            report.line(&name, ours, "tasks/s", middle(coalesced));
+            report.line(&format!("sqlite_{name}_tasks_vs_coalesced"), ours, "tasks/s", coalesced);
+            let store = middle(store);
+            report.line(&format!("sqlite_{name}_store_alone"), store, "tasks/s", coalesced);
         }
     }
     for (name, synchronous) in [("normal", Synchronous::Normal), ("full", Synchronous::Full)] {
@@ -85,17 +90,8 @@ fn open(path: &Path, synchronous: Synchronous) -> Result<SqliteStore, Anything> 
     Ok(SqliteStore::open(path, Options { synchronous, ..Options::default() })?)
 }
 
-/// How the raw loop writes a task.
-#[derive(Clone, Copy)]
-enum Shape {
-    /// A task row, then one update and one audit row for each of four changes of status.
-    EachStep,
-    /// What a journal under load writes: each batch's last state, with all audit rows.
-    Coalesced,
-}
-
-/// The store's own prepared statements in a bare loop: two commits for each batch of tasks.
-fn raw_rate(store: &dyn TaskStore, shape: Shape) -> Result<f64, Anything> {
+/// The store without a controller: two commits for each batch of tasks, as a journal under load makes them.
+fn store_rate(store: &dyn TaskStore) -> Result<f64, Anything> {
     let supervisor = IncarnationId::generate();
     let clock = SystemClock::default();
     let mut elapsed = Duration::ZERO;
@@ -103,39 +99,25 @@ fn raw_rate(store: &dyn TaskStore, shape: Shape) -> Result<f64, Anything> {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         for i in start..(start + BATCH).min(TASKS) {
             let at = clock.wall();
-            let mut task = TaskSnapshot::pending(
-                TaskId::new(format!("{i:032}"))?,
-                "noop",
-                "host:1".into(),
-                at,
-            );
+            let id = TaskId::new(format!("{i:032}"))?;
+            let mut task = TaskSnapshot::pending(id, "noop", "host:1".into(), at);
             task.supervisor = Some(supervisor.clone());
-            let mut step = |to, trigger| -> Result<(TaskSnapshot, Transition), Anything> {
-                let row = machine::apply(&mut task, to, trigger, at, None)?;
-                Ok((task.clone(), row))
-            };
-            let queued = step(Status::Queued, Trigger::DependenciesResolved)?;
-            let starting = step(Status::Starting, Trigger::Dispatch)?;
-            let running = step(Status::Running, Trigger::Launched)?;
-            let ended = step(Status::Succeeded, Trigger::Completed)?;
-            match shape {
-                Shape::Coalesced => {
-                    first.push(create(starting.0, vec![queued.1, starting.1]));
-                    second.push(save(ended.0, 2, vec![running.1, ended.1]));
-                }
-                Shape::EachStep => {
-                    first.push(create(queued.0, vec![queued.1]));
-                    first.push(save(starting.0, 1, vec![starting.1]));
-                    second.push(save(running.0, 2, vec![running.1]));
-                    second.push(save(ended.0, 3, vec![ended.1]));
-                }
-            }
+            let rows = vec![
+                machine::apply(&mut task, Status::Queued, Trigger::DependenciesResolved, at, None)?,
+                machine::apply(&mut task, Status::Starting, Trigger::Dispatch, at, None)?,
+            ];
+            first.push(create(task.clone(), rows));
+            let rows = vec![
+                machine::apply(&mut task, Status::Running, Trigger::Launched, at, None)?,
+                machine::apply(&mut task, Status::Succeeded, Trigger::Completed, at, None)?,
+            ];
+            second.push(save(task, 2, rows));
         }
         let since = Instant::now();
         let results = [store.write(&first)?, store.write(&second)?];
         elapsed += since.elapsed();
         if results.iter().flatten().any(Result::is_err) {
-            return Err("the raw loop was refused a write".into());
+            return Err("the store refused a write".into());
         }
     }
     Ok(TASKS as f64 / elapsed.as_secs_f64())

@@ -4,6 +4,22 @@
 //! Processes that share the file wait for each other up to a limit, so that nobody ever meets
 //! "database is locked" for a moment's contention. See [`SqliteStore`].
 //!
+//! ```
+//! use std::sync::Arc;
+//! use chongming_core::{Controller, Submit, TaskContext, TaskDefinition, TaskError};
+//! use chongming_store_sqlite::{Options, SqliteStore};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("tasks.db");
+//! let store = SqliteStore::open(&path, Options::default())?;
+//! let controller = Controller::builder()
+//!     .store(Arc::new(store))
+//!     .register(TaskDefinition::new("nothing", |_: &TaskContext, ()| Ok::<(), TaskError>(())))
+//!     .build()?;
+//! assert!(controller.submit(Submit::new("nothing"))?.wait(None)?.ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! | module | subject |
 //! |---|---|
 //! | `file` | what lies at a path, found out without touching it |

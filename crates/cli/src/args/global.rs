@@ -17,7 +17,7 @@ use crate::output::color::ColorChoice;
 /// Values of the environment are never shown in help: one of them may hold a password.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
-pub struct GlobalArgs {
+pub(crate) struct GlobalArgs {
     /// The database: the path of an SQLite file, or postgresql://user@host/database
     #[arg(
         long,
@@ -27,7 +27,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_DB",
         hide_env_values = true
     )]
-    pub db: OsString,
+    pub(crate) db: OsString,
 
     /// How many buckets the store has [default: what the store recorded, else 64]
     #[arg(
@@ -38,7 +38,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_NUM_BUCKETS",
         hide_env_values = true
     )]
-    pub num_buckets: Option<NonZeroU32>,
+    pub(crate) num_buckets: Option<NonZeroU32>,
 
     /// The buckets that this node owns, such as 0-15,20 [default: all, undeclared]
     #[arg(
@@ -49,7 +49,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_OWNED_BUCKETS",
         hide_env_values = true
     )]
-    pub owned_buckets: Option<BucketSet>,
+    pub(crate) owned_buckets: Option<BucketSet>,
 
     /// Who this node is [default: host and process]
     #[arg(
@@ -60,7 +60,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_OWNER",
         hide_env_values = true
     )]
-    pub owner: Option<String>,
+    pub(crate) owner: Option<String>,
 
     /// Write JSON to stdout instead of text for people
     #[arg(
@@ -71,7 +71,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_JSON",
         hide_env_values = true
     )]
-    pub json: bool,
+    pub(crate) json: bool,
 
     /// When to use colour
     #[arg(
@@ -83,7 +83,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_COLOR",
         hide_env_values = true
     )]
-    pub color: ColorChoice,
+    pub(crate) color: ColorChoice,
 
     /// Tell each change of a task's status on stderr
     #[arg(
@@ -94,7 +94,7 @@ pub struct GlobalArgs {
         env = "CHONGMING_VERBOSE",
         hide_env_values = true
     )]
-    pub verbose: u8,
+    pub(crate) verbose: u8,
 
     /// Write nothing but results and errors
     #[arg(
@@ -106,32 +106,32 @@ pub struct GlobalArgs {
         env = "CHONGMING_QUIET",
         hide_env_values = true
     )]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// Options of every command, checked.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub(crate) struct Settings {
     /// The database that is worked on.
-    pub database: Database,
+    pub(crate) database: Database,
     /// The number of buckets, if it was given. The store may have recorded another, which is then
     /// an error.
-    pub num_buckets: Option<NonZeroU32>,
+    pub(crate) num_buckets: Option<NonZeroU32>,
     /// The buckets that this node declares to own, if any; all of them exist.
-    pub owned_buckets: Option<BucketSet>,
+    pub(crate) owned_buckets: Option<BucketSet>,
     /// Who this node is, if it was given.
-    pub owner: Option<String>,
+    pub(crate) owner: Option<String>,
     /// Whether results are JSON.
-    pub json: bool,
+    pub(crate) json: bool,
     /// When to use colour.
-    pub color: ColorChoice,
+    pub(crate) color: ColorChoice,
     /// How much is said on stderr.
-    pub verbosity: Verbosity,
+    pub(crate) verbosity: Verbosity,
 }
 
 /// How much is said on stderr beside errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verbosity {
+pub(crate) enum Verbosity {
     /// Nothing.
     Quiet,
     /// Progress and the task's output.
@@ -150,7 +150,7 @@ impl GlobalArgs {
     }
 
     /// Settles what can be settled without a store.
-    pub fn settle(self) -> Result<Settings, CliError> {
+    pub(crate) fn settle(self) -> Result<Settings, CliError> {
         let verbosity = match (self.quiet, self.verbose) {
             (true, _) => Verbosity::Quiet,
             (false, 0) => Verbosity::Normal,
@@ -171,17 +171,17 @@ impl GlobalArgs {
 impl Settings {
     /// The owned buckets among this many. Every command asks before it does anything else: a bucket that
     /// does not exist would look like one without tasks.
-    pub fn ownership(&self, num_buckets: NonZeroU32) -> Result<Ownership, CliError> {
+    pub(crate) fn ownership(&self, num_buckets: NonZeroU32) -> Result<Ownership, CliError> {
         Ownership::new(num_buckets, self.owned_buckets.clone()).map_err(|error| {
-            CliError::usage(format!("--owned-buckets: {error}"))
+            CliError::new(format!("--owned-buckets: {error}"))
                 .hint("--num-buckets says how many a new store gets")
         })
     }
 
     /// The owned buckets for an option that makes no sense without them.
-    pub fn require_owned_buckets(&self, option: &str) -> Result<&BucketSet, CliError> {
+    pub(crate) fn require_owned_buckets(&self, option: &str) -> Result<&BucketSet, CliError> {
         self.owned_buckets.as_ref().ok_or_else(|| {
-            CliError::usage(format!("{option} needs --owned-buckets"))
+            CliError::new(format!("{option} needs --owned-buckets"))
                 .hint("say which buckets are yours, such as --owned-buckets 0-15")
         })
     }

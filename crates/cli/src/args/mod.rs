@@ -3,10 +3,10 @@
 //! A command's own options stand in its file under `commands/`; the doc comment of their struct is
 //! the help text.
 
-pub mod control;
-pub mod global;
-pub mod running;
-pub mod values;
+pub(crate) mod control;
+pub(crate) mod global;
+pub(crate) mod running;
+pub(crate) mod values;
 
 use std::ffi::OsString;
 
@@ -26,18 +26,18 @@ use global::GlobalArgs;
     after_help = "Exit codes: 0 done; 1 the command itself failed; \
                   3 the command worked, but the task that it ran or asked about did not succeed."
 )]
-pub struct Cli {
+pub(crate) struct Cli {
     /// Options of every command.
     #[command(flatten)]
-    pub global: GlobalArgs,
+    pub(crate) global: GlobalArgs,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// A command line that names nothing to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// Help or version was asked for: this is the answer, for stdout.
     Answer(String),
     /// It is wrong: this says how, for stderr.
@@ -45,7 +45,7 @@ pub enum Stop {
 }
 
 /// Reads a command line, the program's name first.
-pub fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
+pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
     let matches = Cli::command().try_get_matches_from(args);
     let cli = matches.and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;

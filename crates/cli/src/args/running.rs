@@ -13,10 +13,10 @@ use crate::module::TaskModule;
 
 /// Where tasks are defined.
 #[derive(Clone, Debug, Args)]
-pub struct ModuleArgs {
+pub(crate) struct ModuleArgs {
     /// The task module: a TOML manifest, or a program built with the chongming-task library
     #[arg(long = "tasks", value_name = "MODULE")]
-    pub module: Option<PathBuf>,
+    pub(crate) module: Option<PathBuf>,
 }
 
 impl ModuleArgs {
@@ -25,7 +25,7 @@ impl ModuleArgs {
         match (&self.module, &host.tasks) {
             (Some(path), _) => TaskModule::load(path),
             (None, Some(own)) => Ok(TaskModule::Own(own)),
-            (None, None) => Err(CliError::usage("no task module is named")
+            (None, None) => Err(CliError::new("no task module is named")
                 .hint("add --tasks FILE, a TOML manifest or a program built with the library")),
         }
     }
@@ -33,30 +33,30 @@ impl ModuleArgs {
 
 /// How a task or pipeline is run.
 #[derive(Clone, Debug, Args)]
-pub struct RunningArgs {
+pub(crate) struct RunningArgs {
     /// A name for people
     #[arg(long, value_name = "TEXT", value_parser = values::text)]
-    pub label: Option<String>,
+    pub(crate) label: Option<String>,
 
     /// What the bucket is computed from
     #[arg(long, value_name = "KEY", value_parser = values::text)]
-    pub bucket_key: Option<String>,
+    pub(crate) bucket_key: Option<String>,
 
     /// Higher goes first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub priority: Option<i32>,
+    pub(crate) priority: Option<i32>,
 
     /// One more tag; may be repeated
     #[arg(long = "tag", value_name = "TAG", value_parser = values::text)]
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
 
     /// The folder for logs and artifacts [default: beside the database]
     #[arg(long, value_name = "DIR")]
-    pub artifacts: Option<PathBuf>,
+    pub(crate) artifacts: Option<PathBuf>,
 
     /// How long a stop may take before it becomes a kill [default: the task's own, else 10s]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration::parse)]
-    pub grace: Option<Duration>,
+    pub(crate) grace: Option<Duration>,
 
     /// How long this process may be silent before its tasks count as lost
     #[arg(
@@ -65,5 +65,5 @@ pub struct RunningArgs {
         default_value = "30s",
         value_parser = values::lease_ttl
     )]
-    pub lease_ttl: Duration,
+    pub(crate) lease_ttl: Duration,
 }

@@ -140,13 +140,13 @@ fn owned_buckets_exist_in_the_store_or_are_an_error() {
         ("--owned-buckets 8 tasks", 8, "8 buckets"),
     ] {
         let error = ownership(line, num_buckets).unwrap_err();
-        assert!(error.message().contains("--owned-buckets"), "{error}");
-        assert!(error.message().contains(word), "{error}");
+        assert!(error.message.contains("--owned-buckets"), "{error}");
+        assert!(error.message.contains(word), "{error}");
     }
     assert!(ownership("--owned-buckets 0-63 ps", 64).is_ok());
     assert!(ownership("--owned-buckets 64 ps", 65).is_ok());
     let none = settings("ps --mine").unwrap();
-    assert!(none.require_owned_buckets("--mine").unwrap_err().message().contains("--mine"));
+    assert!(none.require_owned_buckets("--mine").unwrap_err().message.contains("--mine"));
 }
 
 #[test]

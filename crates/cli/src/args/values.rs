@@ -15,33 +15,33 @@ use crate::duration;
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 /// A task's id.
-pub fn task_id(text: &str) -> Result<TaskId, InvalidText> {
+pub(crate) fn task_id(text: &str) -> Result<TaskId, InvalidText> {
     TaskId::new(text)
 }
 
 /// The name of a task, pipeline or owner.
-pub fn name(text: &str) -> Result<String, InvalidText> {
+pub(crate) fn name(text: &str) -> Result<String, InvalidText> {
     check_name("the name", text).map(|()| text.to_owned())
 }
 
 /// A label, tag or bucket key: whatever a store can keep.
-pub fn text(text: &str) -> Result<String, InvalidText> {
+pub(crate) fn text(text: &str) -> Result<String, InvalidText> {
     check_text("the text", text).map(|()| text.to_owned())
 }
 
 /// What a person or program says: whatever is not UTF-8 in it is replaced.
-pub fn lossy() -> impl TypedValueParser<Value = String> {
+pub(crate) fn lossy() -> impl TypedValueParser<Value = String> {
     OsStringValueParser::new().map(|text| text.to_string_lossy().into_owned())
 }
 
 /// A number that JSON can express.
-pub fn number(text: &str) -> Result<f64, &'static str> {
+pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
     let number = text.parse::<f64>().map_err(|_| "it is no number")?;
     number.is_finite().then_some(number).ok_or("it must be finite")
 }
 
 /// A duration above zero.
-pub fn positive_duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(duration) if duration.is_zero() => Err("it must be longer than zero".to_owned()),
         Ok(duration) => Ok(duration),
@@ -50,7 +50,7 @@ pub fn positive_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A lease that can be renewed in time.
-pub fn lease_ttl(text: &str) -> Result<Duration, String> {
+pub(crate) fn lease_ttl(text: &str) -> Result<Duration, String> {
     match duration::parse(text) {
         Ok(duration) if duration < SHORTEST_LEASE => Err("it must be at least 100ms".to_owned()),
         Ok(duration) => Ok(duration),
@@ -59,21 +59,21 @@ pub fn lease_ttl(text: &str) -> Result<Duration, String> {
 }
 
 /// A number of buckets.
-pub fn num_buckets() -> impl TypedValueParser<Value = NonZeroU32> {
+pub(crate) fn num_buckets() -> impl TypedValueParser<Value = NonZeroU32> {
     RangedU64ValueParser::<u32>::new()
         .range(1..=u64::from(MAX_NUM_BUCKETS))
         .try_map(NonZeroU32::try_from)
 }
 
 /// One of the fifteen states.
-pub fn status() -> impl TypedValueParser<Value = Status> {
+pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
     PossibleValuesParser::new(Status::ALL.map(Status::as_str))
         .try_map(|word| word.parse::<Status>())
 }
 
 /// A switch that a variable of the environment can turn on: `1`, `true`, `yes`, `on`, or off by
 /// their opposites or an empty text.
-pub fn switch() -> ValueParser {
+pub(crate) fn switch() -> ValueParser {
     ValueParser::new(|text: &str| match text {
         "" => Ok(false),
         _ => BoolishValueParser::new()

@@ -66,7 +66,7 @@ impl Places {
 /// folder of artifacts may be anybody's.
 pub(super) fn delete(root: &Path, task: &TaskSnapshot) -> Result<(), CliError> {
     let absent_is_well = |path: &Path, result: io::Result<()>| match result {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(CliError::user(format!(
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(CliError::new(format!(
             "cannot delete {}, which belongs to `{}`: {error}",
             path.display(),
             task.id

@@ -13,7 +13,7 @@ use crate::views::counts;
 
 /// Count the tasks of each bucket; a * marks those of --owned-buckets.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct BucketsArgs {}
+pub(crate) struct BucketsArgs {}
 
 /// Counts them.
 pub(super) fn execute(settings: &Settings, console: &mut Console) -> Result<u8, CliError> {

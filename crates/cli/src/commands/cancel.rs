@@ -11,10 +11,10 @@ use crate::output::console::Console;
 
 /// Withdraw tasks: they end as `cancelled`, which no pipeline takes for a failure.
 #[derive(Clone, Debug, Args)]
-pub struct CancelArgs {
+pub(crate) struct CancelArgs {
     /// Which ones, and why.
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
 /// Asks for it.

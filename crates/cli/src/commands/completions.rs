@@ -10,10 +10,10 @@ use crate::output::console::Console;
 
 /// Print the completions of a shell, to be sourced by it.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct CompletionsArgs {
+pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_name = "SHELL", value_enum)]
-    pub shell: Shell,
+    pub(crate) shell: Shell,
 }
 
 /// Prints them for the program of this name.

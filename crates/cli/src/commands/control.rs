@@ -159,7 +159,8 @@ impl Control<'_> {
     /// The holder has done its part: what a stop or cancel comes to shows when the task ends.
     fn applied(&self, id: &TaskId, until: Instant) -> Result<Waited, StoreError> {
         let Some(wanted) = self.end() else { return Ok((true, true, "applied".to_owned())) };
-        for look in 1_u32.. {
+        let mut looks = 0_u32;
+        loop {
             let Some(task) = self.store.get(id)? else {
                 return Ok((true, false, "it was pruned meanwhile".to_owned()));
             };
@@ -167,7 +168,8 @@ impl Control<'_> {
             if status.is_terminal() {
                 return Ok((true, status == wanted, format!("ended as {status}")));
             }
-            if look.is_multiple_of(LOOKS_PER_HOLDER) && self.client.is_abandoned(&task)? {
+            looks = looks.wrapping_add(1);
+            if looks.is_multiple_of(LOOKS_PER_HOLDER) && self.client.is_abandoned(&task)? {
                 let result = format!("it is {status} and its holder is gone; reconcile settles it");
                 return Ok((true, false, result));
             }
@@ -176,7 +178,6 @@ impl Control<'_> {
             }
             thread::sleep(LOOK_EVERY);
         }
-        Ok((true, false, "not confirmed".to_owned()))
     }
 }
 

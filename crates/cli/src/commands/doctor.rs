@@ -18,10 +18,10 @@ use crate::views::alert::{DoctorJson, table};
 ///
 /// Exit code 3 when there is an alert.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct DoctorArgs {
+pub(crate) struct DoctorArgs {
     /// Tasks without a living holder that have not changed for so long are orphans
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "5m", value_parser = duration::parse)]
-    pub stale: Duration,
+    pub(crate) stale: Duration,
 }
 
 /// Looks for it.

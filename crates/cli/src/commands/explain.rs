@@ -23,10 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Say why a task is where it is: what it waits for, and who occupies that.
 #[derive(Clone, Debug, Args)]
-pub struct ExplainArgs {
+pub(crate) struct ExplainArgs {
     /// Which one.
     #[command(flatten)]
-    pub task: TaskArg,
+    pub(crate) task: TaskArg,
 }
 
 /// The object of `explain`.

@@ -43,7 +43,7 @@ pub(super) fn whole_history(
 
 /// What is said about an id that no task has.
 pub(super) fn unknown(store: &Arc<dyn TaskStore>, id: &TaskId) -> CliError {
-    let error = CliError::not_found(format!("there is no task `{id}`"));
+    let error = CliError::new(format!("there is no task `{id}`"));
     let ids = |filter: TaskFilter, limit| -> Vec<TaskId> {
         // The hint is a courtesy: without it the error still says all that is needed.
         let page = store.query(&TaskQuery { filter, after: None, limit }).unwrap_or_default();

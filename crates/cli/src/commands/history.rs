@@ -14,10 +14,10 @@ use crate::views::transition::{TransitionJson, table};
 
 /// Show what happened to one task, and who did it why.
 #[derive(Clone, Debug, Args)]
-pub struct HistoryArgs {
+pub(crate) struct HistoryArgs {
     /// Which one.
     #[command(flatten)]
-    pub task: TaskArg,
+    pub(crate) task: TaskArg,
 }
 
 /// Shows it.

@@ -30,18 +30,18 @@ const HOLDER_EVERY: Duration = Duration::from_secs(2);
 
 /// Show the output of a task's attempt.
 #[derive(Clone, Debug, Args)]
-pub struct LogsArgs {
+pub(crate) struct LogsArgs {
     /// Which one.
     #[command(flatten)]
-    pub task: TaskArg,
+    pub(crate) task: TaskArg,
 
     /// Go on showing what is added until the task ends
     #[arg(short, long)]
-    pub follow: bool,
+    pub(crate) follow: bool,
 
     /// The attempt [default: the latest]
     #[arg(long, value_name = "N")]
-    pub attempt: Option<NonZeroU32>,
+    pub(crate) attempt: Option<NonZeroU32>,
 }
 
 /// The object of `logs`.
@@ -64,7 +64,7 @@ pub(super) fn execute(
     console: &mut Console,
 ) -> Result<u8, CliError> {
     if args.follow && settings.json {
-        return Err(CliError::usage("--json cannot be combined with --follow")
+        return Err(CliError::new("--json cannot be combined with --follow")
             .hint("leave one of them out: a log that grows is shown as it is"));
     }
     let store = open_store::open(settings)?.store;
@@ -78,14 +78,14 @@ pub(super) fn execute(
     let attempt = match wanted {
         Some(wanted) if wanted > task.attempt => {
             let had = task.attempt;
-            return Err(CliError::not_found(format!(
+            return Err(CliError::new(format!(
                 "`{}` has no attempt {wanted}: the latest is {had}",
                 task.id
             )));
         }
         Some(wanted) => wanted,
         None if task.attempt == 0 => {
-            return Err(CliError::not_found(format!(
+            return Err(CliError::new(format!(
                 "`{}` is {} and has not been started yet, so it has no log",
                 task.id,
                 task.status()
@@ -140,17 +140,16 @@ fn artifacts(
         Place::Here(root) => Ok(root),
         Place::Elsewhere { host, root } => {
             let path = attempt_files(&root, &task.id, task.attempt.max(1)).log;
-            Err(CliError::user(format!(
+            Err(CliError::new(format!(
                 "the logs of `{}` are on the host {host}, in {}",
                 task.id,
                 path.display()
             ))
             .hint("look there"))
         }
-        Place::Nowhere { owner } => Err(CliError::not_found(format!(
-            "the node {owner} that ran `{}` keeps no logs",
-            task.id
-        ))),
+        Place::Nowhere { owner } => {
+            Err(CliError::new(format!("the node {owner} that ran `{}` keeps no logs", task.id)))
+        }
     }
 }
 
@@ -177,7 +176,7 @@ fn no_log(
     let failure = task.failure.as_deref().filter(|_| attempt == task.attempt);
     let why = failure.map(|failure| failure.message.clone()).or(reason);
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    Ok(CliError::not_found(format!(
+    Ok(CliError::new(format!(
         "attempt {attempt} of `{}` was never launched, so it has no log{why}",
         task.id
     )))
@@ -274,8 +273,8 @@ fn copy(log: &mut File, path: &Path, console: &mut Console) -> Result<(), CliErr
 
 fn unreadable(path: &Path, error: &io::Error) -> CliError {
     if error.kind() == ErrorKind::NotFound {
-        return CliError::not_found(format!("there is no log {}", path.display()))
+        return CliError::new(format!("there is no log {}", path.display()))
             .hint("it was deleted, or its folder has moved");
     }
-    CliError::user(format!("cannot read the log {}: {error}", path.display()))
+    CliError::new(format!("cannot read the log {}: {error}", path.display()))
 }

@@ -1,29 +1,29 @@
 //! One file per verb: its options, whose doc comment is the help text, and what it does.
 
 mod attempt_files;
-pub mod buckets;
-pub mod cancel;
-pub mod completions;
+pub(crate) mod buckets;
+pub(crate) mod cancel;
+pub(crate) mod completions;
 mod control;
-pub mod doctor;
-pub mod explain;
+pub(crate) mod doctor;
+pub(crate) mod explain;
 mod find;
-pub mod history;
-pub mod logs;
-pub mod nodes;
-pub mod pause;
-pub mod pipeline;
-pub mod prune;
-pub mod ps;
-pub mod reconcile;
-pub mod report;
-pub mod resume;
-pub mod run;
-pub mod stats;
-pub mod status;
-pub mod stop;
-pub mod tasks;
-pub mod wait;
+pub(crate) mod history;
+pub(crate) mod logs;
+pub(crate) mod nodes;
+pub(crate) mod pause;
+pub(crate) mod pipeline;
+pub(crate) mod prune;
+pub(crate) mod ps;
+pub(crate) mod reconcile;
+pub(crate) mod report;
+pub(crate) mod resume;
+pub(crate) mod run;
+pub(crate) mod stats;
+pub(crate) mod status;
+pub(crate) mod stop;
+pub(crate) mod tasks;
+pub(crate) mod wait;
 
 use clap::Subcommand;
 
@@ -35,8 +35,8 @@ use crate::output::console::Console;
 
 /// What to do.
 #[derive(Clone, Debug, Subcommand)]
-#[expect(missing_docs, reason = "a doc comment here would replace the help text of the arguments")]
-pub enum Command {
+// A doc comment on one of them would replace the help text of its arguments.
+pub(crate) enum Command {
     Run(run::RunArgs),
     Pipeline(pipeline::PipelineArgs),
     Tasks(tasks::TasksArgs),

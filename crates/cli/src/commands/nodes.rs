@@ -13,7 +13,7 @@ use crate::views::node::{NodeJson, table};
 
 /// List the nodes, living and dead, with the buckets they declared.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct NodesArgs {}
+pub(crate) struct NodesArgs {}
 
 /// Lists them.
 pub(super) fn execute(settings: &Settings, console: &mut Console) -> Result<u8, CliError> {

@@ -11,10 +11,10 @@ use crate::output::console::Console;
 
 /// Suspend tasks, wherever they run. They keep their slots.
 #[derive(Clone, Debug, Args)]
-pub struct PauseArgs {
+pub(crate) struct PauseArgs {
     /// Which ones, and why.
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
 /// Asks for it.

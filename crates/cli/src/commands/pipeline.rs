@@ -14,30 +14,30 @@ use crate::output::console::Console;
 ///
 /// Ctrl-C stops it gracefully; a second one kills it. Exit code 3 when it did not succeed.
 #[derive(Clone, Debug, Args)]
-pub struct PipelineArgs {
+pub(crate) struct PipelineArgs {
     /// Where the pipeline is defined.
     #[command(flatten)]
-    pub module: ModuleArgs,
+    pub(crate) module: ModuleArgs,
 
     /// The pipeline's name
     #[arg(value_name = "NAME", value_parser = values::name)]
-    pub name: String,
+    pub(crate) name: String,
 
     /// Arguments of nodes in place of the manifest's, as {"node": {"name": value}}
     #[arg(long, value_name = "OBJECT")]
-    pub args_json: Option<String>,
+    pub(crate) args_json: Option<String>,
 
     /// The run's id, which the ids of its tasks begin with [default: a new one]
     #[arg(long, value_name = "ID", value_parser = values::task_id)]
-    pub id: Option<TaskId>,
+    pub(crate) id: Option<TaskId>,
 
     /// How it is run.
     #[command(flatten)]
-    pub running: RunningArgs,
+    pub(crate) running: RunningArgs,
 }
 
 /// Runs it.
-#[cfg(feature = "pipeline")]
+#[cfg(feature = "process")]
 pub(super) fn execute(
     args: &PipelineArgs,
     settings: &Settings,
@@ -65,7 +65,7 @@ pub(super) fn execute(
     let run = args.id.clone().unwrap_or_else(TaskId::generate);
     let pipeline = pipeline(&manifest, entry, given, &args.running)?;
     pipeline.check_as(&run).map_err(|error| {
-        let error = CliError::user(error.to_string());
+        let error = CliError::new(error.to_string());
         error.hint(format!("it is defined in {}", manifest.path.display()))
     })?;
     let definitions = definitions(&manifest, entry, &args.running)?;
@@ -98,16 +98,16 @@ pub(super) fn execute(
 }
 
 /// Says that this build cannot.
-#[cfg(not(feature = "pipeline"))]
+#[cfg(not(feature = "process"))]
 pub(super) fn execute(
     args: &PipelineArgs,
     _: &Settings,
     _: &Host,
     _: &mut Console,
 ) -> Result<u8, CliError> {
-    Err(CliError::user(format!(
-        "cannot run the pipeline `{}`: this program was built without its feature `pipeline`",
+    Err(CliError::new(format!(
+        "cannot run the pipeline `{}`: this program was built without its feature `process`",
         args.name
     ))
-    .hint("use a program that was built with it, or run its tasks one by one with `run`"))
+    .hint("use a program that was built with it"))
 }

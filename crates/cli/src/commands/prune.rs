@@ -25,14 +25,14 @@ const BATCH: usize = 512;
 
 /// Delete tasks that ended long ago, with their history, logs and artifacts. Never one that has not ended.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct PruneArgs {
+pub(crate) struct PruneArgs {
     /// How long ago they must have ended
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration::parse)]
-    pub older_than: Duration,
+    pub(crate) older_than: Duration,
 
     /// Only say what would be deleted
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }
 
 /// The object of `prune`.

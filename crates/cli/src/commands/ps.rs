@@ -24,34 +24,34 @@ use crate::views::task::{self, TaskJson};
 ///
 /// Without --all or --status, only those that have not ended.
 #[derive(Clone, Debug, Args)]
-pub struct PsArgs {
+pub(crate) struct PsArgs {
     /// Ended tasks too
     #[arg(short, long)]
-    pub all: bool,
+    pub(crate) all: bool,
 
     /// Only tasks in the buckets of --owned-buckets
     #[arg(long)]
-    pub mine: bool,
+    pub(crate) mine: bool,
 
     /// Only tasks in this state; may be repeated
     #[arg(long = "status", value_name = "STATUS", value_delimiter = ',', value_parser = values::status())]
-    pub statuses: Vec<Status>,
+    pub(crate) statuses: Vec<Status>,
 
     /// Only tasks in these buckets, such as 0-15,20
     #[arg(long, value_name = "BUCKETS", allow_hyphen_values = true)]
-    pub bucket: Option<BucketSet>,
+    pub(crate) bucket: Option<BucketSet>,
 
     /// Only tasks with this tag; may be repeated, all of them count
     #[arg(long = "tag", value_name = "TAG", value_parser = values::text)]
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
 
     /// Only tasks of this name
     #[arg(long, value_name = "NAME", value_parser = values::name)]
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 
     /// At most so many; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub limit: usize,
+    pub(crate) limit: usize,
 
     /// Show it anew again and again [default interval: 1s]
     #[arg(
@@ -62,7 +62,7 @@ pub struct PsArgs {
         default_missing_value = "1s",
         value_parser = values::positive_duration
     )]
-    pub watch: Option<Duration>,
+    pub(crate) watch: Option<Duration>,
 }
 
 /// Lists them, once or again and again.
@@ -99,7 +99,7 @@ fn filter(
         && *bucket >= ownership.num_buckets().get()
     {
         let buckets = ownership.num_buckets();
-        return Err(CliError::usage(format!(
+        return Err(CliError::new(format!(
             "--bucket: bucket {bucket} does not exist: the store has {buckets} buckets"
         ))
         .hint(format!("they are numbered 0 to {}", buckets.get() - 1)));
@@ -194,7 +194,7 @@ fn watch(
         match &mut live {
             Some(live) => {
                 live.draw(&listing.lines(console)?, terminal_size()).map_err(|error| {
-                    CliError::user(format!("cannot write to standard output: {error}"))
+                    CliError::new(format!("cannot write to standard output: {error}"))
                 })?
             }
             None if settings.json => listing.json_line(console)?,

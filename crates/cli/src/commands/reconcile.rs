@@ -17,14 +17,14 @@ use crate::views::reconciled::{ReconciledJson, table};
 ///
 /// Looks only at owned buckets, and never runs anything.
 #[derive(Clone, Debug, Args)]
-pub struct ReconcileArgs {
+pub(crate) struct ReconcileArgs {
     /// Only say what would be done
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 
     /// Why; it stands in the history
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
-    pub reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// Does it.

@@ -1,11 +1,6 @@
 //! `report`: a task that runs as a command speaks to its supervisor, one message of the task protocol at a
 //! time (docs/task-protocol.md).
 
-#![cfg_attr(
-    not(any(feature = "process", test)),
-    expect(dead_code, reason = "without processes nobody is there to report to")
-)]
-
 use std::io::Read;
 
 use chongming_core::Value;
@@ -18,15 +13,15 @@ use crate::error::CliError;
 
 /// Speak to the supervisor, from within a task: one message of the task protocol.
 #[derive(Clone, Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// What is said.
     #[command(subcommand)]
-    pub message: ReportMessage,
+    pub(crate) message: ReportMessage,
 }
 
 /// The messages of a task.
 #[derive(Clone, Debug, Subcommand)]
-pub enum ReportMessage {
+pub(crate) enum ReportMessage {
     /// I take part: from now on only a checkpoint is a sign of life
     Hello {
         /// What I do myself when I read of it, instead of by signals; may be repeated
@@ -88,7 +83,7 @@ pub enum ReportMessage {
 /// What a task can do itself.
 #[derive(Clone, Copy, Debug, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Handled {
+pub(crate) enum Handled {
     /// End, when told to stop.
     Stop,
     /// Suspend itself, when told to pause.
@@ -98,7 +93,7 @@ pub enum Handled {
 /// How bad a line of the log is.
 #[derive(Clone, Copy, Debug, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub(crate) enum Level {
     /// For the author.
     Debug,
     /// For whoever reads along.
@@ -176,7 +171,7 @@ fn result(value: &str, is_text: bool, input: &mut dyn Read) -> Result<Value, Cli
     let value = match value {
         "-" => {
             input.read_to_string(&mut piped).map_err(|error| {
-                CliError::user(format!("cannot read the result from stdin: {error}"))
+                CliError::new(format!("cannot read the result from stdin: {error}"))
             })?;
             piped.as_str()
         }
@@ -186,7 +181,7 @@ fn result(value: &str, is_text: bool, input: &mut dyn Read) -> Result<Value, Cli
         return Ok(value.into());
     }
     arguments::parse_value(value).map_err(|why| {
-        CliError::usage(format!("the result is no JSON that a task can return: {why}"))
+        CliError::new(format!("the result is no JSON that a task can return: {why}"))
             .hint("add --text to return it as text")
     })
 }
@@ -203,7 +198,7 @@ pub(super) fn execute(args: &ReportArgs) -> Result<u8, CliError> {
 /// Says that this build cannot.
 #[cfg(not(feature = "process"))]
 pub(super) fn execute(_: &ReportArgs) -> Result<u8, CliError> {
-    Err(CliError::user("cannot report: this program was built without its feature `process`")
+    Err(CliError::new("cannot report: this program was built without its feature `process`")
         .hint("use a program that was built with it"))
 }
 
@@ -262,7 +257,7 @@ mod tests {
     fn a_result_that_is_no_json_is_refused_and_not_guessed_at() {
         for value in ["hello", "", "NaN", "1e999", "99999999999999999999", "[1", "1 2"] {
             let error = line(&["result", value], "").unwrap_err();
-            assert!(error.hints().iter().any(|hint| hint.contains("--text")), "{value}: {error}");
+            assert!(error.hints.iter().any(|hint| hint.contains("--text")), "{value}: {error}");
         }
     }
 }

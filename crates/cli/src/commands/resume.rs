@@ -11,10 +11,10 @@ use crate::output::console::Console;
 
 /// Continue paused tasks.
 #[derive(Clone, Debug, Args)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Which ones, and why.
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
 /// Asks for it.

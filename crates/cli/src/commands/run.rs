@@ -15,30 +15,30 @@ use crate::output::console::Console;
 ///
 /// Ctrl-C stops it gracefully; a second one kills it. Exit code 3 when it did not succeed.
 #[derive(Clone, Debug, Args)]
-pub struct RunArgs {
+pub(crate) struct RunArgs {
     /// Where the task is defined.
     #[command(flatten)]
-    pub module: ModuleArgs,
+    pub(crate) module: ModuleArgs,
 
     /// The task's name
     #[arg(value_name = "NAME", value_parser = values::name)]
-    pub name: String,
+    pub(crate) name: String,
 
     /// An argument; may be repeated. For a command it is text, for a Rust function JSON if it can be read as that
     #[arg(long = "arg", value_name = "NAME=VALUE", value_parser = arguments::parse_pair)]
-    pub args: Vec<(String, String)>,
+    pub(crate) args: Vec<(String, String)>,
 
     /// Arguments as one JSON object; a Rust function without named parameters takes any JSON
     #[arg(long, value_name = "OBJECT")]
-    pub args_json: Option<String>,
+    pub(crate) args_json: Option<String>,
 
     /// The task's id [default: a new one]
     #[arg(long, value_name = "ID", value_parser = values::task_id)]
-    pub id: Option<TaskId>,
+    pub(crate) id: Option<TaskId>,
 
     /// How it is run.
     #[command(flatten)]
-    pub running: RunningArgs,
+    pub(crate) running: RunningArgs,
 }
 
 /// Runs it.
@@ -82,7 +82,7 @@ pub(super) fn execute(
     _: &Host,
     _: &mut Console,
 ) -> Result<u8, CliError> {
-    Err(CliError::user(format!(
+    Err(CliError::new(format!(
         "cannot run `{}`: this program was built without its feature `process`",
         args.name
     ))

@@ -13,7 +13,7 @@ use crate::views::counts;
 
 /// Count the tasks by status.
 #[derive(Clone, Copy, Debug, Args)]
-pub struct StatsArgs {}
+pub(crate) struct StatsArgs {}
 
 /// Counts them.
 pub(super) fn execute(settings: &Settings, console: &mut Console) -> Result<u8, CliError> {

@@ -19,10 +19,10 @@ use crate::views::task::{self, TaskJson};
 ///
 /// Exit code 3 when it ended without success.
 #[derive(Clone, Debug, Args)]
-pub struct StatusArgs {
+pub(crate) struct StatusArgs {
     /// Which one.
     #[command(flatten)]
-    pub task: TaskArg,
+    pub(crate) task: TaskArg,
 }
 
 /// Shows it.

@@ -13,10 +13,10 @@ use crate::output::console::Console;
 ///
 /// They end as `stopped` when that is confirmed; a command that does not end in its grace time is killed.
 #[derive(Clone, Debug, Args)]
-pub struct StopArgs {
+pub(crate) struct StopArgs {
     /// Which ones, and why.
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
 /// Asks for it.

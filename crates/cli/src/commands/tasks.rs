@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use chongming_core::{TaskDefinition, Value};
+use chongming_pipeline::Join;
 use clap::Args;
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use crate::args::running::ModuleArgs;
 use crate::arguments;
 use crate::error::CliError;
 use crate::exit_codes;
-use crate::manifest::{Join, Manifest, NodeEntry, PipelineEntry, TaskEntry};
+use crate::manifest::{Manifest, NodeEntry, PipelineEntry, TaskEntry};
 use crate::module::{Functions, TaskModule};
 use crate::output::console::Console;
 use crate::output::dot::{Dot, DotNode};
@@ -22,14 +23,14 @@ use crate::output::table::{Column, Table};
 
 /// List the tasks of a module with their parameters, and draw its pipelines.
 #[derive(Clone, Debug, Args)]
-pub struct TasksArgs {
+pub(crate) struct TasksArgs {
     /// Where the tasks are defined.
     #[command(flatten)]
-    pub module: ModuleArgs,
+    pub(crate) module: ModuleArgs,
 
     /// The pipelines alone, as a graph in the language of Graphviz
     #[arg(long)]
-    pub dot: bool,
+    pub(crate) dot: bool,
 }
 
 /// A definition as JSON.

@@ -27,14 +27,14 @@ const HOLDERS_EVERY: Duration = Duration::from_secs(2);
 ///
 /// Exit code 3 unless all succeeded in time.
 #[derive(Clone, Debug, Args)]
-pub struct WaitArgs {
+pub(crate) struct WaitArgs {
     /// The tasks
     #[arg(value_name = "ID", required = true, value_parser = values::task_id)]
-    pub ids: Vec<TaskId>,
+    pub(crate) ids: Vec<TaskId>,
 
     /// Wait no longer than this [default: without end]
     #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = duration::parse)]
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// Waits.

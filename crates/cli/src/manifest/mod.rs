@@ -3,12 +3,12 @@
 //! A manifest is read whole and checked whole, before anything runs. What comes out is valid, and
 //! what is wrong is told with file, line, column and key, all of it at once.
 
-mod pipeline;
+pub(crate) mod pipeline;
 mod policy;
 mod problem;
 mod reader;
 mod task;
-pub mod template;
+pub(crate) mod template;
 #[cfg(test)]
 mod tests;
 
@@ -22,9 +22,9 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-pub use pipeline::{Aggregation, Join, NodeArgument, NodeEntry, PipelineEntry};
-pub use problem::{ManifestError, Problem};
-pub use task::{Parameter, TaskEntry};
+pub(crate) use pipeline::{NodeEntry, PipelineEntry};
+pub(crate) use problem::ManifestError;
+pub(crate) use task::TaskEntry;
 
 use crate::error::CliError;
 use problem::{Problems, position};
@@ -35,28 +35,28 @@ const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// A manifest that was found valid.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Manifest {
+pub(crate) struct Manifest {
     /// The file it was read from.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// How many tasks run at a time.
-    pub max_parallel: Option<NonZeroU32>,
+    pub(crate) max_parallel: Option<NonZeroU32>,
     /// How many tasks of one bucket run at a time.
-    pub max_parallel_per_bucket: Option<NonZeroU32>,
+    pub(crate) max_parallel_per_bucket: Option<NonZeroU32>,
     /// The permits of each resource; a task takes one for each of its tags that names a resource.
-    pub resources: BTreeMap<String, NonZeroU32>,
+    pub(crate) resources: BTreeMap<String, NonZeroU32>,
     /// Where logs and artifacts go, relative to the manifest.
-    pub artifacts: Option<PathBuf>,
+    pub(crate) artifacts: Option<PathBuf>,
     /// In the order of the file.
-    pub tasks: Vec<TaskEntry>,
+    pub(crate) tasks: Vec<TaskEntry>,
     /// In the order of the file.
-    pub pipelines: Vec<PipelineEntry>,
+    pub(crate) pipelines: Vec<PipelineEntry>,
 }
 
 impl Manifest {
     /// Reads a file.
-    pub fn load(path: &Path) -> Result<Self, CliError> {
+    pub(crate) fn load(path: &Path) -> Result<Self, CliError> {
         let unreadable = |why: &dyn std::fmt::Display| {
-            CliError::user(format!("cannot read the task manifest {}: {why}", path.display()))
+            CliError::new(format!("cannot read the task manifest {}: {why}", path.display()))
         };
         let file = File::open(path).map_err(|error| unreadable(&error))?;
         let mut bytes = Vec::new();
@@ -72,7 +72,7 @@ impl Manifest {
     }
 
     /// Reads the text of a manifest; `path` is what errors name and relative paths start from.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, ManifestError> {
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, ManifestError> {
         let problems = Problems::new(text);
         let root = match DeTable::parse(text) {
             Ok(root) => root,
@@ -89,25 +89,28 @@ impl Manifest {
     }
 
     /// The task of that name.
-    pub fn task(&self, name: &str) -> Result<&TaskEntry, CliError> {
+    pub(crate) fn task(&self, name: &str) -> Result<&TaskEntry, CliError> {
         self.tasks.iter().find(|task| task.name == name).ok_or_else(|| {
             let names = self.tasks.iter().map(|task| task.name.as_str());
-            CliError::not_found(format!("no task `{name}` in {}", self.path.display()))
+            CliError::new(format!("no task `{name}` in {}", self.path.display()))
                 .hint_nearest(name, "tasks", names)
         })
     }
 
     /// The pipeline of that name.
-    pub fn pipeline(&self, name: &str) -> Result<&PipelineEntry, CliError> {
+    pub(crate) fn pipeline(&self, name: &str) -> Result<&PipelineEntry, CliError> {
         self.pipelines.iter().find(|pipeline| pipeline.name == name).ok_or_else(|| {
             let names = self.pipelines.iter().map(|pipeline| pipeline.name.as_str());
-            CliError::not_found(format!("no pipeline `{name}` in {}", self.path.display()))
-                .hint_nearest(name, "pipelines", names)
+            CliError::new(format!("no pipeline `{name}` in {}", self.path.display())).hint_nearest(
+                name,
+                "pipelines",
+                names,
+            )
         })
     }
 
     /// The folder that the manifest's relative paths start from.
-    pub fn folder(&self) -> &Path {
+    pub(crate) fn folder(&self) -> &Path {
         match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),

@@ -1,8 +1,11 @@
 //! `[pipelines.NAME]`: tasks that run after one another.
 
 use std::collections::{BTreeMap, HashSet};
+use std::fmt::Display;
+use std::str::FromStr;
 
 use chongming_core::{RetryPolicy, Timeout, Value};
+use chongming_pipeline::{Aggregation, Join};
 
 use super::policy;
 use super::reader::{Key, Node};
@@ -15,74 +18,41 @@ use crate::nearest::nearest;
 /// Its nodes are known and their arguments fit; that they form no cycle is for the pipeline crate
 /// to say, whoever built the graph.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PipelineEntry {
+pub(crate) struct PipelineEntry {
     /// The name that it is run by.
-    pub name: String,
+    pub(crate) name: String,
     /// What a failed node means for the others.
-    pub aggregation: Aggregation,
+    pub(crate) aggregation: Aggregation,
     /// At least one, in the order of the file.
-    pub nodes: Vec<NodeEntry>,
-}
-
-/// What a failed node means for the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Aggregation {
-    /// They are cancelled.
-    #[default]
-    FailFast,
-    /// They run on.
-    AllSettled,
-}
-
-/// When a node may start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Join {
-    /// When all upstream nodes succeeded.
-    #[default]
-    AllSucceeded,
-    /// When all upstream nodes ended, however.
-    AllSettled,
-    /// When the first upstream node succeeded.
-    AnySucceeded,
-}
-
-impl Join {
-    /// The word of manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::AllSucceeded => "all_succeeded",
-            Self::AllSettled => "all_settled",
-            Self::AnySucceeded => "any_succeeded",
-        }
-    }
+    pub(crate) nodes: Vec<NodeEntry>,
 }
 
 /// One node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct NodeEntry {
+pub(crate) struct NodeEntry {
     /// The name within the pipeline.
-    pub id: String,
+    pub(crate) id: String,
     /// The task that it runs.
-    pub task: String,
+    pub(crate) task: String,
     /// The arguments by parameter name.
-    pub args: BTreeMap<String, NodeArgument>,
+    pub(crate) args: BTreeMap<String, NodeArgument>,
     /// The upstream nodes, in the order of the file.
-    pub depends_on: Vec<String>,
+    pub(crate) depends_on: Vec<String>,
     /// When it may start.
-    pub join: Join,
+    pub(crate) join: Join,
     /// In place of the task's own.
-    pub retry: Option<RetryPolicy>,
+    pub(crate) retry: Option<RetryPolicy>,
     /// In place of the task's own.
-    pub timeout: Option<Timeout>,
+    pub(crate) timeout: Option<Timeout>,
     /// In place of the task's own.
-    pub priority: Option<i32>,
+    pub(crate) priority: Option<i32>,
     /// In place of the task's own; it may use the task's parameters.
-    pub bucket_key: Option<Template>,
+    pub(crate) bucket_key: Option<Template>,
 }
 
 /// An argument of a node.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NodeArgument {
+pub(crate) enum NodeArgument {
     /// Known from the start.
     Value(Value),
     /// Filled in with the results of upstream nodes.
@@ -103,7 +73,7 @@ pub(super) fn pipeline(
 ) -> Option<PipelineEntry> {
     let name = key.name();
     let fields = node.fields("a table with `nodes`")?;
-    let aggregation = fields.read("aggregation", aggregation).unwrap_or_default();
+    let aggregation = fields.read("aggregation", word).unwrap_or_default();
     let nodes = fields.require("nodes", |list| {
         let nodes = list.list(|node| Some(node_entry(node, tasks)), "a list of nodes")?;
         if nodes.is_empty() {
@@ -118,30 +88,15 @@ pub(super) fn pipeline(
     Some(PipelineEntry { name: name?, aggregation, nodes })
 }
 
-fn aggregation(node: &Node<'_, '_>) -> Option<Aggregation> {
-    one_of(node, &[("fail_fast", Aggregation::FailFast), ("all_settled", Aggregation::AllSettled)])
-}
-
-fn join(node: &Node<'_, '_>) -> Option<Join> {
-    if matches!(node.string()?, "quorum") {
-        node.problem(
-            "is `quorum`, which is refused: a node that starts while others still run cannot say \
-             which results it saw; take all_settled and look at the results",
-        );
-        return None;
+/// A word that the pipeline crate knows, or says what is wrong with it.
+fn word<T: FromStr<Err: Display>>(node: &Node<'_, '_>) -> Option<T> {
+    match node.string()?.parse() {
+        Ok(word) => Some(word),
+        Err(error) => {
+            node.problem(format!("is wrong: {error}"));
+            None
+        }
     }
-    let joins = [Join::AllSucceeded, Join::AllSettled, Join::AnySucceeded];
-    one_of(node, &joins.map(|join| (join.as_str(), join)))
-}
-
-fn one_of<T: Copy>(node: &Node<'_, '_>, choices: &[(&str, T)]) -> Option<T> {
-    let text = node.string()?;
-    let found = choices.iter().find(|(name, _)| *name == text).map(|(_, choice)| *choice);
-    if found.is_none() {
-        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-        node.problem(format!("is `{text}`; it must be one of {}", names.join(", ")));
-    }
-    found
 }
 
 fn node_entry<'d, 't>(node: &Node<'d, 't>, tasks: &[Option<TaskEntry>]) -> Option<Located<'d, 't>> {
@@ -159,7 +114,7 @@ fn node_entry<'d, 't>(node: &Node<'d, 't>, tasks: &[Option<TaskEntry>]) -> Optio
     let args = args_node
         .as_ref()
         .map_or_else(|| Some(BTreeMap::new()), |node| arguments(node, &depends_on));
-    let join = fields.read("join", join).unwrap_or_default();
+    let join = fields.read("join", word).unwrap_or_default();
     let retry = fields.read("retry", policy::retry);
     let timeout = fields.read("timeout", policy::timeout);
     let priority = fields.read("priority", |node| node.integer(i32::MIN));

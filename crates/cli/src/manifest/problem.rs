@@ -12,15 +12,15 @@ const MOST_TOLD: usize = 20;
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// Line, from 1.
-    pub line: usize,
+    pub(crate) line: usize,
     /// Column in characters, from 1.
-    pub column: usize,
+    pub(crate) column: usize,
     /// The key as a path (`tasks.sync.retry`), empty when the file is no TOML.
-    pub key: String,
+    pub(crate) key: String,
     /// What is wrong and what to do.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl fmt::Display for Problem {
@@ -35,11 +35,11 @@ impl fmt::Display for Problem {
 
 /// A manifest that cannot be used, with everything that is wrong with it in the file's order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ManifestError {
+pub(crate) struct ManifestError {
     /// The file.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// At least one.
-    pub problems: Vec<Problem>,
+    pub(crate) problems: Vec<Problem>,
 }
 
 impl fmt::Display for ManifestError {
@@ -60,7 +60,7 @@ impl std::error::Error for ManifestError {}
 
 impl From<ManifestError> for CliError {
     fn from(error: ManifestError) -> Self {
-        Self::user(error.to_string())
+        Self::new(error.to_string())
     }
 }
 

@@ -13,42 +13,42 @@ use crate::nearest::nearest;
 
 /// A task of a manifest.
 #[derive(Clone, Debug, PartialEq)]
-pub struct TaskEntry {
+pub(crate) struct TaskEntry {
     /// The name that it is run by.
-    pub name: String,
+    pub(crate) name: String,
     /// The program and its arguments; at least the program.
-    pub command: Vec<Template>,
+    pub(crate) command: Vec<Template>,
     /// The parameters in the order of the file.
-    pub params: Vec<Parameter>,
+    pub(crate) params: Vec<Parameter>,
     /// Each once, in the order of the file.
-    pub tags: Vec<String>,
+    pub(crate) tags: Vec<String>,
     /// What its bucket is computed from.
-    pub bucket_key: Option<Template>,
+    pub(crate) bucket_key: Option<Template>,
     /// Higher goes first.
-    pub priority: Option<i32>,
+    pub(crate) priority: Option<i32>,
     /// When a failed attempt is followed by another.
-    pub retry: Option<RetryPolicy>,
+    pub(crate) retry: Option<RetryPolicy>,
     /// Its time-outs.
-    pub timeout: Option<Timeout>,
+    pub(crate) timeout: Option<Timeout>,
     /// How long a stop may take before it becomes a kill.
-    pub grace: Option<Duration>,
+    pub(crate) grace: Option<Duration>,
     /// Where it runs, relative to the manifest.
-    pub cwd: Option<PathBuf>,
+    pub(crate) cwd: Option<PathBuf>,
     /// What is added to its environment.
-    pub env: BTreeMap<String, Template>,
+    pub(crate) env: BTreeMap<String, Template>,
     /// How much of an attempt's output is kept.
-    pub max_log_bytes: Option<u64>,
+    pub(crate) max_log_bytes: Option<u64>,
 }
 
 /// A parameter of a task.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parameter {
+pub(crate) struct Parameter {
     /// The name, usable as `{name}`.
-    pub name: String,
+    pub(crate) name: String,
     /// The value when none is given; without one, a value must be given.
-    pub default: Option<Value>,
+    pub(crate) default: Option<Value>,
     /// What it means.
-    pub help: Option<String>,
+    pub(crate) help: Option<String>,
 }
 
 pub(super) fn task(key: &Key<'_, '_>, node: &Node<'_, '_>) -> Option<TaskEntry> {

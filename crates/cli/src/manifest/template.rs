@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A text with placeholders, read and found well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
+pub(crate) struct Template {
     source: String,
     pieces: Vec<Piece>,
 }
@@ -20,7 +20,7 @@ enum Piece {
 
 /// What stands between two braces.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Placeholder {
+pub(crate) enum Placeholder {
     /// `{name}`: the value of a parameter.
     Parameter(String),
     /// `{node.value}`: the result of an upstream node.
@@ -38,7 +38,7 @@ impl fmt::Display for Placeholder {
 
 /// Why a text is not a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TemplateError {
+pub(crate) enum TemplateError {
     /// A `{` without its `}`.
     Unclosed,
     /// A `}` without its `{`.
@@ -64,7 +64,7 @@ impl std::error::Error for TemplateError {}
 
 impl Template {
     /// Reads a text.
-    pub fn parse(source: &str) -> Result<Self, TemplateError> {
+    pub(crate) fn parse(source: &str) -> Result<Self, TemplateError> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
         let mut chars = source.chars().peekable();
@@ -93,12 +93,12 @@ impl Template {
     }
 
     /// The text as it was written.
-    pub fn source(&self) -> &str {
+    pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
     /// The placeholders in order.
-    pub fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.pieces.iter().filter_map(|piece| match piece {
             Piece::Literal(_) => None,
             Piece::Placeholder(placeholder) => Some(placeholder),
@@ -106,7 +106,7 @@ impl Template {
     }
 
     /// The one placeholder that is the whole text, if it is so: its value then need not become text.
-    pub fn whole(&self) -> Option<&Placeholder> {
+    pub(crate) fn whole(&self) -> Option<&Placeholder> {
         match self.pieces.as_slice() {
             [Piece::Placeholder(placeholder)] => Some(placeholder),
             _ => None,
@@ -115,7 +115,7 @@ impl Template {
 
     /// The text with every placeholder filled in; the first one that `value` cannot fill is
     /// returned as the error.
-    pub fn fill<V: AsRef<str>>(
+    pub(crate) fn fill<V: AsRef<str>>(
         &self,
         mut value: impl FnMut(&Placeholder) -> Option<V>,
     ) -> Result<String, &Placeholder> {
@@ -134,7 +134,7 @@ impl Template {
 
 /// Whether a text can stand between braces as the name of a parameter: a letter or `_`, then
 /// letters, digits, `_` and `-`.
-pub fn is_parameter_name(text: &str) -> bool {
+pub(crate) fn is_parameter_name(text: &str) -> bool {
     text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_')
         && text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
 }

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use chongming_core::{Backoff, FailureKind, RetryPolicy, Timeout, Value};
+use chongming_pipeline::{Aggregation, Join};
 
+use super::pipeline::NodeArgument;
 use super::*;
 
 fn parse(text: &str) -> Result<Manifest, ManifestError> {
@@ -135,14 +137,14 @@ fn an_empty_manifest_has_nothing_but_is_right() {
     let manifest = parse("").unwrap();
     assert!(manifest.tasks.is_empty() && manifest.pipelines.is_empty());
     let error = manifest.task("x").unwrap_err();
-    assert!(error.message().contains("tasks.toml"), "{error}");
+    assert!(error.message.contains("tasks.toml"), "{error}");
 }
 
 #[test]
 fn a_wrong_name_brings_the_nearest() {
     let error = parse(EVERYTHING).unwrap().task("snyc").unwrap_err();
-    assert!(error.message().contains("snyc"), "{error}");
-    assert_eq!(error.hints(), ["did you mean `sync`?"]);
+    assert!(error.message.contains("snyc"), "{error}");
+    assert_eq!(error.hints, ["did you mean `sync`?"]);
 }
 
 #[test]
@@ -315,7 +317,7 @@ fn files_that_cannot_be_read_are_named() {
         if let Some(bytes) = bytes {
             std::fs::write(&path, bytes).unwrap();
         }
-        Manifest::load(&path).unwrap_err().message().to_owned()
+        Manifest::load(&path).unwrap_err().message.to_owned()
     };
     assert!(load("missing.toml", None).contains("missing.toml"));
     let told = load("bad.toml", Some(b"a = 1\nb = \"\xff\"\n"));
@@ -323,5 +325,5 @@ fn files_that_cannot_be_read_are_named() {
     let told = load("wrong.toml", Some(b"x = 1\n"));
     assert!(told.contains("wrong.toml:1:1:"), "{told}");
     let told = Manifest::load(folder.path()).unwrap_err();
-    assert!(told.message().contains("cannot read"), "{told}");
+    assert!(told.message.contains("cannot read"), "{told}");
 }

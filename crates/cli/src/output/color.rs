@@ -8,7 +8,7 @@ use clap::builder::styling::{AnsiColor, Color, Style};
 
 /// The value of `--color`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ColorChoice {
+pub(crate) enum ColorChoice {
     /// On a terminal, unless NO_COLOR is set
     #[default]
     Auto,
@@ -20,14 +20,14 @@ pub enum ColorChoice {
 
 /// The parts of the environment that speak about colour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ColorEnvironment {
+pub(crate) struct ColorEnvironment {
     no_color: bool,
     dumb_terminal: bool,
 }
 
 impl ColorEnvironment {
     /// Reads `NO_COLOR` (any value but an empty one counts) and `TERM`.
-    pub fn from_process() -> Self {
+    pub(crate) fn from_process() -> Self {
         Self {
             no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             dumb_terminal: std::env::var_os("TERM").as_deref() == Some(OsStr::new("dumb")),
@@ -37,7 +37,7 @@ impl ColorEnvironment {
 
 impl ColorChoice {
     /// Whether a stream is written in colour.
-    pub fn enabled(self, stream_is_terminal: bool, environment: ColorEnvironment) -> bool {
+    pub(crate) fn enabled(self, stream_is_terminal: bool, environment: ColorEnvironment) -> bool {
         match self {
             Self::Auto => stream_is_terminal && !environment.no_color && !environment.dumb_terminal,
             Self::Always => true,
@@ -48,7 +48,7 @@ impl ColorChoice {
 
 /// What a piece of text means; the colour follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tone {
+pub(crate) enum Tone {
     /// Ordinary text.
     Plain,
     /// A header.
@@ -65,7 +65,7 @@ pub enum Tone {
 
 impl Tone {
     /// The tone of a task's status.
-    pub fn of_status(status: Status) -> Self {
+    pub(crate) fn of_status(status: Status) -> Self {
         match status {
             Status::Succeeded => Self::Good,
             Status::Starting
@@ -97,7 +97,7 @@ impl Tone {
     }
 
     /// Appends text in this tone. `text` must already be harmless.
-    pub fn paint(self, out: &mut String, enabled: bool, text: impl FnOnce(&mut String)) {
+    pub(crate) fn paint(self, out: &mut String, enabled: bool, text: impl FnOnce(&mut String)) {
         let style = self.style();
         if enabled {
             out.push_str(&style.render().to_string());

@@ -13,7 +13,7 @@ use crate::error::CliError;
 /// A reader of stdout that went away (`ps | head`) is no error: the rest is dropped, and the
 /// command ends as it would have. Any other failure to write is the command's failure: a script
 /// must not take half a list for the whole.
-pub struct Console {
+pub(crate) struct Console {
     out: BufWriter<Box<dyn Write + Send>>,
     reader_left: bool,
     out_is_terminal: bool,
@@ -24,7 +24,7 @@ pub struct Console {
 
 impl Console {
     /// The console of this process.
-    pub fn of_process(choice: ColorChoice) -> Self {
+    pub(crate) fn of_process(choice: ColorChoice) -> Self {
         let environment = ColorEnvironment::from_process();
         let out_is_terminal = io::stdout().is_terminal();
         let err_is_terminal = io::stderr().is_terminal();
@@ -39,7 +39,7 @@ impl Console {
     }
 
     /// Writes bytes to stdout, buffered.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
         if self.reader_left {
             return Ok(());
         }
@@ -48,24 +48,24 @@ impl Console {
     }
 
     /// Writes a line to stdout. The text must already be harmless.
-    pub fn line(&mut self, line: &str) -> Result<(), CliError> {
+    pub(crate) fn line(&mut self, line: &str) -> Result<(), CliError> {
         self.write(line.as_bytes())?;
         self.write(b"\n")
     }
 
     /// Writes several lines to stdout.
-    pub fn lines(&mut self, lines: &[String]) -> Result<(), CliError> {
+    pub(crate) fn lines(&mut self, lines: &[String]) -> Result<(), CliError> {
         lines.iter().try_for_each(|line| self.line(line))
     }
 
     /// Writes a table to stdout, fit to the terminal if it is one.
-    pub fn table<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CliError> {
+    pub(crate) fn table<const N: usize>(&mut self, table: &Table<N>) -> Result<(), CliError> {
         let lines = table.lines(self.table_width(), self.out_color);
         self.lines(&lines)
     }
 
     /// Makes all that was written visible to the reader.
-    pub fn flush(&mut self) -> Result<(), CliError> {
+    pub(crate) fn flush(&mut self) -> Result<(), CliError> {
         if self.reader_left {
             return Ok(());
         }
@@ -74,37 +74,37 @@ impl Console {
     }
 
     /// Writes out what is left; to be called once, before the exit code is decided.
-    pub fn finish(mut self) -> Result<(), CliError> {
+    pub(crate) fn finish(mut self) -> Result<(), CliError> {
         self.flush()
     }
 
     /// Whether the reader of stdout has gone away: a command that writes without end can stop.
-    pub fn reader_left(&self) -> bool {
+    pub(crate) fn reader_left(&self) -> bool {
         self.reader_left
     }
 
     /// The width that tables on stdout have to fit; none into a file or pipe.
-    pub fn table_width(&self) -> Option<usize> {
+    pub(crate) fn table_width(&self) -> Option<usize> {
         self.out_is_terminal.then(terminal_size).map(|(columns, _)| columns)
     }
 
     /// Whether stdout shows colour.
-    pub fn out_color(&self) -> bool {
+    pub(crate) fn out_color(&self) -> bool {
         self.out_color
     }
 
     /// Whether stdout is a terminal.
-    pub fn out_is_terminal(&self) -> bool {
+    pub(crate) fn out_is_terminal(&self) -> bool {
         self.out_is_terminal
     }
 
     /// Whether stderr shows colour.
-    pub fn err_color(&self) -> bool {
+    pub(crate) fn err_color(&self) -> bool {
         self.err_color
     }
 
     /// Whether stderr is a terminal, so that a line on it can be drawn anew.
-    pub fn err_is_terminal(&self) -> bool {
+    pub(crate) fn err_is_terminal(&self) -> bool {
         self.err_is_terminal
     }
 
@@ -118,7 +118,7 @@ impl Console {
             Err(error) => {
                 // What is still buffered would fail again, with the same message.
                 self.reader_left = true;
-                Err(CliError::user(format!("cannot write to standard output: {error}")))
+                Err(CliError::new(format!("cannot write to standard output: {error}")))
             }
         }
     }
@@ -134,7 +134,7 @@ impl fmt::Debug for Console {
 }
 
 /// The terminal's columns and rows; 80 × 24 when it does not say.
-pub fn terminal_size() -> (usize, usize) {
+pub(crate) fn terminal_size() -> (usize, usize) {
     terminal_size::terminal_size()
         .map(|(columns, rows)| (usize::from(columns.0), usize::from(rows.0)))
         .filter(|(columns, rows)| *columns > 0 && *rows > 0)
@@ -143,12 +143,12 @@ pub fn terminal_size() -> (usize, usize) {
 
 /// Prints an error to stderr. That stderr cannot be written is nothing to fail for: there is
 /// nobody left to tell.
-pub fn print_error(error: &CliError) {
+pub(crate) fn print_error(error: &CliError) {
     let _ = error.write_to(&mut io::stderr().lock());
 }
 
 /// Prints something worth knowing to stderr, as harmlessly as [`print_error`] does.
-pub fn print_note(text: &str) {
+pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "note: {}", visible_lines(text));
 }
 
@@ -219,8 +219,7 @@ pub(crate) mod tests {
         let mut console = console_on(Box::new(Failing(ErrorKind::StorageFull)));
         console.line("x").unwrap();
         let error = console.flush().unwrap_err();
-        assert!(error.message().contains("standard output"), "{error}");
-        assert_eq!(error.exit_code(), 1);
+        assert!(error.message.contains("standard output"), "{error}");
         console.finish().unwrap();
     }
 }

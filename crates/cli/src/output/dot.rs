@@ -6,24 +6,24 @@ use super::escape::visible;
 
 /// A graph of several clusters.
 #[derive(Clone, Debug, Default)]
-pub struct Dot {
+pub(crate) struct Dot {
     body: String,
     clusters: usize,
 }
 
 /// A node: its words, one below the other, and the edges that lead to it.
-pub struct DotNode<'a> {
+pub(crate) struct DotNode<'a> {
     /// What stands in it.
-    pub words: &'a [&'a str],
+    pub(crate) words: &'a [&'a str],
     /// The nodes, by number within the cluster, from which an edge comes.
-    pub from: Vec<usize>,
+    pub(crate) from: Vec<usize>,
     /// How these edges are drawn: a style of Graphviz.
-    pub style: &'static str,
+    pub(crate) style: &'static str,
 }
 
 impl Dot {
     /// Adds a cluster of nodes.
-    pub fn cluster<'a>(&mut self, name: &str, nodes: impl IntoIterator<Item = DotNode<'a>>) {
+    pub(crate) fn cluster<'a>(&mut self, name: &str, nodes: impl IntoIterator<Item = DotNode<'a>>) {
         let cluster = self.clusters;
         self.clusters += 1;
         let _ = writeln!(
@@ -46,7 +46,7 @@ impl Dot {
     }
 
     /// The whole text.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         format!("digraph {{\n  rankdir=LR;\n  node [shape=box];\n{}}}", self.body)
     }
 }

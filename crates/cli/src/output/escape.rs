@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 /// The text on one line: control characters, line ends and marks that reorder text become visible
 /// escapes such as `\n`, `\x1b` or `\u{202e}`. All else, emoji and CJK included, stays as it is.
-pub fn visible(text: &str) -> Cow<'_, str> {
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
     escape(text, |_| false)
 }
 
 /// Like [`visible`], but keeps line ends and tabs: for text of several lines.
-pub fn visible_lines(text: &str) -> Cow<'_, str> {
+pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
     escape(text, |c| matches!(c, '\n' | '\t'))
 }
 

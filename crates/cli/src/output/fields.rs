@@ -3,7 +3,7 @@
 use super::escape::visible_lines;
 
 /// The names padded to one width; the further lines of a value stand under its first.
-pub fn lines(fields: &[(&str, String)]) -> Vec<String> {
+pub(crate) fn lines(fields: &[(&str, String)]) -> Vec<String> {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut lines = Vec::new();
     for (name, value) in fields {

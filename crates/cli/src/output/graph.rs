@@ -11,16 +11,16 @@ const MOST_LANES: usize = 20;
 
 /// A line of the drawing: the node, and what stands beside it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GraphLine {
+pub(crate) struct GraphLine {
     /// Its number.
-    pub node: usize,
+    pub(crate) node: usize,
     /// The drawing.
-    pub lanes: String,
+    pub(crate) lanes: String,
 }
 
 /// Draws a graph; for each node it is given the nodes that it waits for. Each node stands below those, otherwise
 /// as near to them and as early as can be. Nodes in or behind a circle come last, as `↻`.
-pub fn draw(upstream: &[Vec<usize>]) -> Vec<GraphLine> {
+pub(crate) fn draw(upstream: &[Vec<usize>]) -> Vec<GraphLine> {
     let mut downstream = vec![Vec::new(); upstream.len()];
     for (node, upstream) in upstream.iter().enumerate() {
         for upstream in upstream {

@@ -6,7 +6,7 @@ use super::console::Console;
 use crate::error::CliError;
 
 /// Writes one object (or any one value) and a line end.
-pub fn write_value(console: &mut Console, value: &impl Serialize) -> Result<(), CliError> {
+pub(crate) fn write_value(console: &mut Console, value: &impl Serialize) -> Result<(), CliError> {
     let mut text = encode(value)?;
     text.push(b'\n');
     console.write(&text)
@@ -14,13 +14,13 @@ pub fn write_value(console: &mut Console, value: &impl Serialize) -> Result<(), 
 
 /// An array that is written element by element, so that a long list needs no memory.
 #[derive(Debug, Default)]
-pub struct JsonArray {
+pub(crate) struct JsonArray {
     elements: usize,
 }
 
 impl JsonArray {
     /// Writes the next element.
-    pub fn element(
+    pub(crate) fn element(
         &mut self,
         console: &mut Console,
         value: &impl Serialize,
@@ -32,13 +32,13 @@ impl JsonArray {
     }
 
     /// Ends the array.
-    pub fn end(self, console: &mut Console) -> Result<(), CliError> {
+    pub(crate) fn end(self, console: &mut Console) -> Result<(), CliError> {
         console.write(if self.elements == 0 { b"[]\n" } else { b"\n]\n" })
     }
 }
 
 /// Writes an array that is already at hand.
-pub fn write_array<T: Serialize>(
+pub(crate) fn write_array<T: Serialize>(
     console: &mut Console,
     values: impl IntoIterator<Item = T>,
 ) -> Result<(), CliError> {

@@ -9,7 +9,7 @@ use super::width::cut;
 /// Its owner writes everything else that goes to the same terminal through [`Live::above`], so that
 /// the block stays at the bottom and nothing is drawn over.
 #[derive(Debug)]
-pub struct Live<W: Write> {
+pub(crate) struct Live<W: Write> {
     out: W,
     drawn: usize,
     lines: Vec<String>,
@@ -17,14 +17,18 @@ pub struct Live<W: Write> {
 
 impl<W: Write> Live<W> {
     /// An empty block on a terminal.
-    pub fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         Self { out, drawn: 0, lines: Vec::new() }
     }
 
     /// Draws these lines in place of the last ones, cut to the terminal's columns and rows (a line
     /// that wraps or scrolls away could not be erased). The text must be harmless and without
     /// colour sequences longer than the room.
-    pub fn draw(&mut self, lines: &[String], (columns, rows): (usize, usize)) -> io::Result<()> {
+    pub(crate) fn draw(
+        &mut self,
+        lines: &[String],
+        (columns, rows): (usize, usize),
+    ) -> io::Result<()> {
         let room = rows.saturating_sub(1).max(1);
         self.lines = lines.iter().take(room).map(|line| fit(line, columns)).collect();
         let frame = [self.erasure(), self.frame()].concat();
@@ -35,7 +39,7 @@ impl<W: Write> Live<W> {
 
     /// Writes text above the block: whole lines, in one piece with the block's redrawing so that
     /// nothing flickers.
-    pub fn above(&mut self, text: &[u8]) -> io::Result<()> {
+    pub(crate) fn above(&mut self, text: &[u8]) -> io::Result<()> {
         let mut frame = self.erasure().into_bytes();
         frame.extend_from_slice(text);
         if !text.is_empty() && !text.ends_with(b"\n") {
@@ -49,17 +53,11 @@ impl<W: Write> Live<W> {
     }
 
     /// Takes the block off the terminal.
-    pub fn clear(&mut self) -> io::Result<()> {
+    pub(crate) fn clear(&mut self) -> io::Result<()> {
         self.lines.clear();
         let frame = self.erasure();
         self.drawn = 0;
         self.send(&frame)
-    }
-
-    /// Leaves the block where it is, as ordinary lines that nothing draws over any more.
-    pub fn keep(&mut self) {
-        self.lines.clear();
-        self.drawn = 0;
     }
 
     fn send(&mut self, frame: &str) -> io::Result<()> {
@@ -114,10 +112,8 @@ mod tests {
         let text = drawn(|live| {
             live.draw(&lines(&["bar"]), (80, 24)).unwrap();
             live.above(b"log").unwrap();
-            live.keep();
-            live.above(b"end\n").unwrap();
         });
-        assert_eq!(text, "bar\n\x1b[1A\r\x1b[Jlog\nbar\nend\n");
+        assert_eq!(text, "bar\n\x1b[1A\r\x1b[Jlog\nbar\n");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::width::cut;
 const BAR: u64 = 20;
 
 /// `40/100 rows part`: as it stands in a table.
-pub fn summary(progress: &Progress) -> String {
+pub(crate) fn summary(progress: &Progress) -> String {
     let mut parts = vec![match progress.total {
         Some(total) => format!("{}/{}", number(progress.done), number(total)),
         None => number(progress.done),
@@ -24,7 +24,7 @@ pub fn summary(progress: &Progress) -> String {
 
 /// `[########············]  40% 40/100 rows part`, cut to the terminal's columns. Without a total
 /// there is no bar.
-pub fn bar(progress: &Progress, columns: usize) -> String {
+pub(crate) fn bar(progress: &Progress, columns: usize) -> String {
     let line = match fraction(progress) {
         Some(fraction) => {
             // In 0..=1, so the products fit and are not negative.

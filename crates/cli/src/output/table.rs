@@ -17,7 +17,7 @@ const READABLE: usize = 8;
 
 /// Who gives way first when a table is wider than the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shrink {
+pub(crate) enum Shrink {
     /// Free text: cut first.
     Early,
     /// What a reader copies (an id) or compares (a number): cut when nothing else is left.
@@ -26,49 +26,49 @@ pub enum Shrink {
 
 /// One column's heading.
 #[derive(Clone, Copy, Debug)]
-pub struct Column {
+pub(crate) struct Column {
     title: &'static str,
     shrink: Shrink,
 }
 
 impl Column {
     /// A column of free text.
-    pub const fn text(title: &'static str) -> Self {
+    pub(crate) const fn text(title: &'static str) -> Self {
         Self { title, shrink: Shrink::Early }
     }
 
     /// A column that keeps its width as long as possible.
-    pub const fn key(title: &'static str) -> Self {
+    pub(crate) const fn key(title: &'static str) -> Self {
         Self { title, shrink: Shrink::Late }
     }
 }
 
 /// The text of one cell, harmless by construction.
 #[derive(Clone, Debug)]
-pub struct Cell {
+pub(crate) struct Cell {
     text: String,
     tone: Tone,
 }
 
 impl Cell {
     /// Text from anywhere; what a terminal would obey is escaped.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self::toned(text, Tone::Plain)
     }
 
     /// Text with a meaning that is shown as a colour.
-    pub fn toned(text: &str, tone: Tone) -> Self {
+    pub(crate) fn toned(text: &str, tone: Tone) -> Self {
         let text = if text.is_empty() { EMPTY } else { text };
         Self { text: visible(text).into_owned(), tone }
     }
 
     /// A task's status in its colour.
-    pub fn status(status: Status) -> Self {
+    pub(crate) fn status(status: Status) -> Self {
         Self::toned(status.as_str(), Tone::of_status(status))
     }
 
     /// What is absent.
-    pub fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self::new("")
     }
 }
@@ -93,25 +93,25 @@ impl From<Option<&str>> for Cell {
 
 /// A table of `N` columns.
 #[derive(Clone, Debug)]
-pub struct Table<const N: usize> {
+pub(crate) struct Table<const N: usize> {
     columns: [Column; N],
     rows: Vec<[Cell; N]>,
 }
 
 impl<const N: usize> Table<N> {
     /// A table without rows.
-    pub fn new(columns: [Column; N]) -> Self {
+    pub(crate) fn new(columns: [Column; N]) -> Self {
         Self { columns, rows: Vec::new() }
     }
 
     /// Adds a row.
-    pub fn row(&mut self, cells: [Cell; N]) {
+    pub(crate) fn row(&mut self, cells: [Cell; N]) {
         self.rows.push(cells);
     }
 
     /// The header and the rows, a line each. `room` is the width of the terminal; without one
     /// nothing is cut.
-    pub fn lines(&self, room: Option<usize>, color: bool) -> Vec<String> {
+    pub(crate) fn lines(&self, room: Option<usize>, color: bool) -> Vec<String> {
         let widths = self.widths(room);
         let header = self.columns.map(|column| Cell::toned(column.title, Tone::Header));
         std::iter::once(&header)

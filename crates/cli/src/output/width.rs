@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthStr;
 const CUT: &str = "…";
 
 /// The columns that a text takes: 2 for CJK and emoji, 0 for combining marks.
-pub fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     // Most text is ASCII, where looking at the bytes is enough.
     if text.is_ascii() {
         text.len()
@@ -18,7 +18,7 @@ pub fn width(text: &str) -> usize {
 
 /// Appends the text, cut to `columns` with a `…` at the end if it is longer, and returns the
 /// columns it took. What a reader sees as one character is never cut in two.
-pub fn push_cut(out: &mut String, text: &str, columns: usize) -> usize {
+pub(crate) fn push_cut(out: &mut String, text: &str, columns: usize) -> usize {
     let whole = width(text);
     if whole <= columns {
         out.push_str(text);
@@ -39,7 +39,7 @@ pub fn push_cut(out: &mut String, text: &str, columns: usize) -> usize {
 }
 
 /// The text, cut to `columns` as by [`push_cut`].
-pub fn cut(text: &str, columns: usize) -> String {
+pub(crate) fn cut(text: &str, columns: usize) -> String {
     let mut out = String::new();
     push_cut(&mut out, text, columns);
     out

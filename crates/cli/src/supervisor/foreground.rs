@@ -38,7 +38,6 @@ pub(super) enum Event {
     /// The work has ended.
     Ended,
     /// One of its tasks has.
-    #[cfg_attr(not(feature = "pipeline"), expect(dead_code, reason = "for pipelines"))]
     TaskEnded(usize),
     /// A signal came.
     Asked(Wish),
@@ -142,7 +141,7 @@ impl<W: Work> Foreground<'_, W> {
             let _ = events.send(Event::Closed(closed));
         };
         let spawned = thread::Builder::new().name("shutdown".to_owned()).spawn(close);
-        spawned.map_err(|error| CliError::user(format!("cannot start a thread: {error}")))
+        spawned.map_err(|error| CliError::new(format!("cannot start a thread: {error}")))
     }
 
     /// Shows where it stands, and what has changed since these versions.
@@ -199,7 +198,7 @@ fn unattended() -> CliError {
 }
 
 fn unfinished(name: &str, closed: Closed) -> CliError {
-    CliError::user(format!(
+    CliError::new(format!(
         "`{name}` could not be stopped in time ({} unfinished, {} unwritten)",
         closed.unfinished, closed.unwritten
     ))

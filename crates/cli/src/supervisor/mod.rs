@@ -2,7 +2,6 @@
 
 pub(crate) mod definition;
 mod foreground;
-#[cfg(feature = "pipeline")]
 pub(crate) mod pipeline;
 mod screen;
 mod signals;
@@ -100,7 +99,7 @@ impl Supervisor {
         if let Some(screen) = &screen {
             executor = executor.echo(screen.echo());
         }
-        let executor = executor.build().map_err(|error| CliError::user(error.to_string()))?;
+        let executor = executor.build().map_err(|error| CliError::new(error.to_string()))?;
         let artifacts = match running.artifacts.as_ref().or(limits.artifacts.as_ref()) {
             Some(folder) => open_store::absolute(folder)?,
             None => open_store::default_artifacts(&settings.database)?,
@@ -127,7 +126,7 @@ impl Supervisor {
         for (name, permits) in &limits.resources {
             builder = builder.resource(name.as_str(), permits.get() as usize);
         }
-        let controller = builder.build().map_err(|error| CliError::user(error.to_string()))?;
+        let controller = builder.build().map_err(|error| CliError::new(error.to_string()))?;
         Ok(Self {
             controller,
             store,
@@ -151,7 +150,6 @@ impl Supervisor {
     }
 
     /// Runs a pipeline to its end.
-    #[cfg(feature = "pipeline")]
     pub(crate) fn run_pipeline(
         self,
         definitions: Vec<TaskDefinition>,
@@ -180,7 +178,7 @@ impl Supervisor {
         definitions.into_iter().try_for_each(|definition| self.register(definition))?;
         let work = submit(&self.controller).map_err(|error| {
             self.controller.close(CloseMode::Stop, CLOSE_LIMIT, false);
-            CliError::refused(error.to_string())
+            CliError::new(error.to_string())
         })?;
         self.attend(&work, grace)
     }

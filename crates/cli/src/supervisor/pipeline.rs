@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use chongming_core::{TaskDefinition, TaskRun, TaskSnapshot, Text, Timestamp, Value};
-use chongming_pipeline::{self as runs, Node, Pipeline, PipelineOutcome, PipelineRun};
+use chongming_pipeline::{Node, Pipeline, PipelineOutcome, PipelineRun};
 
 use super::definition::{bucket_key, definition, fill, take_arguments};
 use super::foreground::Event;
@@ -13,8 +13,9 @@ use super::work::{Canvas, Work};
 use crate::args::running::RunningArgs;
 use crate::arguments::{self, Arguments};
 use crate::error::CliError;
+use crate::manifest::pipeline::NodeArgument;
 use crate::manifest::template::{Placeholder, Template};
-use crate::manifest::{Aggregation, Join, Manifest, NodeArgument, NodeEntry, PipelineEntry};
+use crate::manifest::{Manifest, NodeEntry, PipelineEntry};
 use crate::output::escape::visible;
 use crate::views::pipeline::{frame, node_line};
 
@@ -31,15 +32,15 @@ pub(crate) fn parse_arguments(
         let ids = || entry.nodes.iter().map(|node| node.id.as_str());
         if !ids().any(|id| id == node) {
             let error = format!("--args-json: pipeline `{}` has no node `{node}`", entry.name);
-            return Err(CliError::usage(error).hint_nearest(&node, "nodes", ids()));
+            return Err(CliError::new(error).hint_nearest(&node, "nodes", ids()));
         }
         let Value::Map(arguments) = value else {
             let error = format!("--args-json gives node `{node}` no object");
-            return Err(CliError::usage(error)
+            return Err(CliError::new(error)
                 .hint("write it as --args-json '{\"node\": {\"name\": \"value\"}}'"));
         };
         if given.insert(node.clone(), arguments.into_iter().collect()).is_some() {
-            return Err(CliError::usage(format!("--args-json names node `{node}` twice")));
+            return Err(CliError::new(format!("--args-json names node `{node}` twice")));
         }
     }
     Ok(given)
@@ -52,10 +53,7 @@ pub(crate) fn pipeline(
     mut given: NodeArguments,
     running: &RunningArgs,
 ) -> Result<Pipeline, CliError> {
-    let mut pipeline = Pipeline::new(entry.name.as_str()).aggregation(match entry.aggregation {
-        Aggregation::FailFast => runs::Aggregation::FailFast,
-        Aggregation::AllSettled => runs::Aggregation::AllSettled,
-    });
+    let mut pipeline = Pipeline::new(entry.name.as_str()).aggregation(entry.aggregation);
     if let Some(label) = &running.label {
         pipeline = pipeline.label(label.as_str());
     }
@@ -119,11 +117,7 @@ fn node(
     let mut node = Node::new(entry.id.as_str(), entry.task.as_str())
         .args(Value::Map(arguments.clone()))
         .depends_on(entry.depends_on.iter().map(String::as_str))
-        .join(match entry.join {
-            Join::AllSucceeded => runs::Join::AllSucceeded,
-            Join::AllSettled => runs::Join::AllSettled,
-            Join::AnySucceeded => runs::Join::AnySucceeded,
-        });
+        .join(entry.join);
     if let Some(retry) = &entry.retry {
         node = node.retry(retry.clone());
     }

@@ -94,7 +94,7 @@ impl Screen {
         let writer = Writer { shared: Arc::clone(&shared), pen: Pen::new(out, is_terminal) };
         let spawned =
             thread::Builder::new().name("screen".to_owned()).spawn(move || writer.write());
-        spawned.map_err(|error| CliError::user(format!("cannot start a thread: {error}")))?;
+        spawned.map_err(|error| CliError::new(format!("cannot start a thread: {error}")))?;
         Ok(Self(shared))
     }
 

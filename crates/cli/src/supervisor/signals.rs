@@ -54,7 +54,7 @@ impl Caught {
 }
 
 fn unable(error: &io::Error) -> CliError {
-    CliError::user(format!("cannot listen for signals: {error}"))
+    CliError::new(format!("cannot listen for signals: {error}"))
 }
 
 /// What signals ask for, one after another.

@@ -14,9 +14,7 @@ use crate::views::task::live_line;
 pub(super) struct Canvas {
     pub(super) now: Timestamp,
     pub(super) columns: usize,
-    #[cfg_attr(not(feature = "pipeline"), expect(dead_code, reason = "for pipelines"))]
     pub(super) rows: usize,
-    #[cfg_attr(not(feature = "pipeline"), expect(dead_code, reason = "for pipelines"))]
     pub(super) color: bool,
 }
 

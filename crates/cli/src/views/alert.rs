@@ -8,7 +8,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// The object of `doctor`.
 #[derive(Debug, Serialize)]
-pub struct DoctorJson<'a> {
+pub(crate) struct DoctorJson<'a> {
     alerts: Vec<AlertJson<'a>>,
 }
 
@@ -72,7 +72,7 @@ impl<'a> From<&'a [Alert]> for DoctorJson<'a> {
 }
 
 /// The table of `doctor`.
-pub fn table<'a>(alerts: impl IntoIterator<Item = &'a Alert>) -> Table<2> {
+pub(crate) fn table<'a>(alerts: impl IntoIterator<Item = &'a Alert>) -> Table<2> {
     let mut table = Table::new([Column::key("ALERT"), Column::text("MESSAGE")]);
     for alert in alerts {
         table.row([Cell::toned(alert.kind(), Tone::Bad), alert.to_string().into()]);

@@ -8,16 +8,16 @@ use crate::output::table::{Cell, Column, Table};
 
 /// What became of it, as far as was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// The task.
     #[serde(serialize_with = "as_text")]
-    pub task_id: TaskId,
+    pub(crate) task_id: TaskId,
     /// Taken by the task's holder, or carried out on the spot.
-    pub accepted: bool,
+    pub(crate) accepted: bool,
     /// Whether it came to what was asked; none when nobody waited for it.
-    pub confirmed: Option<bool>,
+    pub(crate) confirmed: Option<bool>,
     /// In words.
-    pub result: String,
+    pub(crate) result: String,
 }
 
 fn as_text<S: Serializer>(id: &TaskId, serializer: S) -> Result<S::Ok, S::Error> {
@@ -26,13 +26,13 @@ fn as_text<S: Serializer>(id: &TaskId, serializer: S) -> Result<S::Ok, S::Error>
 
 impl Verdict {
     /// Did it come to what was asked, as far as it was waited for?
-    pub fn is_well(&self) -> bool {
+    pub(crate) fn is_well(&self) -> bool {
         self.accepted && self.confirmed != Some(false)
     }
 }
 
 /// The table.
-pub fn table<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Table<4> {
+pub(crate) fn table<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> Table<4> {
     let mut table = Table::new([
         Column::key("TASK_ID"),
         Column::key("ACCEPTED"),

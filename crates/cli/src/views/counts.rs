@@ -11,7 +11,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// Tasks by status; every status has a number, most of them 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ByStatus([u64; Status::ALL.len()]);
+pub(crate) struct ByStatus([u64; Status::ALL.len()]);
 
 impl ByStatus {
     fn add(&mut self, status: Status, tasks: u64) {
@@ -22,12 +22,12 @@ impl ByStatus {
     }
 
     /// The statuses with their numbers, in the order of the documentation.
-    pub fn iter(&self) -> impl Iterator<Item = (Status, u64)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Status, u64)> {
         Status::ALL.into_iter().zip(self.0)
     }
 
     /// All tasks.
-    pub fn total(&self) -> u64 {
+    pub(crate) fn total(&self) -> u64 {
         self.0.iter().sum()
     }
 
@@ -58,20 +58,20 @@ impl Serialize for ByStatus {
 
 /// The object of `stats`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Stats {
+pub(crate) struct Stats {
     total: u64,
     by_status: ByStatus,
 }
 
 /// Sums up what a store counted.
-pub fn stats(counts: &[Count]) -> Stats {
+pub(crate) fn stats(counts: &[Count]) -> Stats {
     let by_status: ByStatus = counts.iter().map(|count| (count.status, count.tasks)).collect();
     Stats { total: by_status.total(), by_status }
 }
 
 impl Stats {
     /// The table of `stats`: the statuses that occur, and the total.
-    pub fn table(&self) -> Table<2> {
+    pub(crate) fn table(&self) -> Table<2> {
         let mut table = Table::new([Column::key("STATUS"), Column::key("TASKS")]);
         for (status, tasks) in self.by_status.iter().filter(|(_, tasks)| *tasks > 0) {
             table.row([Cell::status(status), tasks.to_string().into()]);
@@ -83,7 +83,7 @@ impl Stats {
 
 /// An element of `buckets`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct BucketRow {
+pub(crate) struct BucketRow {
     /// None for the tasks without a bucket.
     bucket: Option<u32>,
     owned: bool,
@@ -92,7 +92,7 @@ pub struct BucketRow {
 }
 
 /// A row for each bucket of the store, and one for the tasks without a bucket if there are any.
-pub fn buckets(counts: &[Count], ownership: &Ownership) -> Vec<BucketRow> {
+pub(crate) fn buckets(counts: &[Count], ownership: &Ownership) -> Vec<BucketRow> {
     let mut sums: BTreeMap<Option<u32>, ByStatus> = (0..ownership.num_buckets().get())
         .map(|bucket| (Some(bucket), ByStatus::default()))
         .collect();
@@ -112,7 +112,7 @@ pub fn buckets(counts: &[Count], ownership: &Ownership) -> Vec<BucketRow> {
 }
 
 /// The table of `buckets`: those with tasks, and those that this node declares to own.
-pub fn bucket_table(rows: &[BucketRow], ownership: &Ownership) -> Table<4> {
+pub(crate) fn bucket_table(rows: &[BucketRow], ownership: &Ownership) -> Table<4> {
     let mut table = Table::new([
         Column::key("BUCKET"),
         Column::key("OWNED"),

@@ -1,14 +1,14 @@
 //! What the core knows, as commands show it: JSON twins with stable keys, and rows and fields for
 //! people. The core's own types are not serialised; the format of the output is this crate's affair.
 
-pub mod alert;
-pub mod control;
-pub mod counts;
-pub mod node;
-pub mod pipeline;
-pub mod reconciled;
-pub mod task;
-pub mod transition;
+pub(crate) mod alert;
+pub(crate) mod control;
+pub(crate) mod counts;
+pub(crate) mod node;
+pub(crate) mod pipeline;
+pub(crate) mod reconciled;
+pub(crate) mod task;
+pub(crate) mod transition;
 
 use chongming_core::Timestamp;
 use serde::Serializer;

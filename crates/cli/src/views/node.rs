@@ -8,7 +8,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// A node as JSON.
 #[derive(Debug, Serialize)]
-pub struct NodeJson<'a> {
+pub(crate) struct NodeJson<'a> {
     owner: &'a str,
     incarnation: &'a str,
     host: &'a str,
@@ -38,7 +38,7 @@ impl<'a> From<&'a NodeRow> for NodeJson<'a> {
 }
 
 /// The table of `nodes`.
-pub fn table<'a>(rows: impl IntoIterator<Item = &'a NodeRow>) -> Table<7> {
+pub(crate) fn table<'a>(rows: impl IntoIterator<Item = &'a NodeRow>) -> Table<7> {
     let mut table = Table::new([
         Column::key("OWNER"),
         Column::key("ALIVE"),

@@ -10,33 +10,33 @@ use crate::output::table::{Cell, Column, Table};
 
 /// A run as JSON.
 #[derive(Debug, Serialize)]
-pub struct PipelineJson<'a> {
+pub(crate) struct PipelineJson<'a> {
     /// The pipeline's name.
-    pub pipeline: &'a str,
+    pub(crate) pipeline: &'a str,
     /// What the ids of its tasks begin with.
-    pub run_id: &'a str,
+    pub(crate) run_id: &'a str,
     /// How it ended.
-    pub status: &'static str,
+    pub(crate) status: &'static str,
     /// Its nodes, in the order of the manifest.
-    pub nodes: Vec<PipelineNodeJson<'a>>,
+    pub(crate) nodes: Vec<PipelineNodeJson<'a>>,
 }
 
 /// A node: its task, and its place among the others.
 #[derive(Debug, Serialize)]
-pub struct PipelineNodeJson<'a> {
+pub(crate) struct PipelineNodeJson<'a> {
     /// The id within the pipeline.
-    pub node: &'a str,
+    pub(crate) node: &'a str,
     /// The upstream nodes.
-    pub depends_on: Vec<&'a str>,
+    pub(crate) depends_on: Vec<&'a str>,
     /// When it could start.
-    pub join: &'static str,
+    pub(crate) join: &'static str,
     /// Its task.
     #[serde(flatten)]
-    pub task: TaskJson<'a>,
+    pub(crate) task: TaskJson<'a>,
 }
 
 /// The nodes of a run.
-pub fn table<'a>(
+pub(crate) fn table<'a>(
     nodes: impl IntoIterator<Item = (&'a str, &'a TaskSnapshot)>,
     now: Timestamp,
 ) -> Table<7> {
@@ -65,7 +65,7 @@ pub fn table<'a>(
 
 /// What a terminal shows of a run while it goes on: how many nodes are where, and the table; of more nodes than
 /// there is room for, those that run.
-pub fn frame(
+pub(crate) fn frame(
     name: &str,
     nodes: &[(&str, &TaskSnapshot)],
     now: Timestamp,
@@ -82,7 +82,7 @@ pub fn frame(
 }
 
 /// `1 running, 3 succeeded`.
-pub fn counts<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>) -> String {
+pub(crate) fn counts<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>) -> String {
     let statuses: Vec<Status> = tasks.into_iter().map(TaskSnapshot::status).collect();
     let count = |status| statuses.iter().filter(|other| **other == status).count();
     let counts = Status::ALL.into_iter().map(|status| (status, count(status)));
@@ -91,7 +91,7 @@ pub fn counts<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>) -> String {
 }
 
 /// The line about a node that has ended, where nothing is drawn.
-pub fn node_line(node: &str, task: &TaskSnapshot, now: Timestamp) -> String {
+pub(crate) fn node_line(node: &str, task: &TaskSnapshot, now: Timestamp) -> String {
     let after = elapsed(task, now).map(|elapsed| format!(" after {elapsed}")).unwrap_or_default();
     let why = task.failure.as_deref().map(headline).map(|why| format!(", {why}"));
     let line = format!("{node}: {}{after}{}", task.status(), why.unwrap_or_default());

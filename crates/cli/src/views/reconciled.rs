@@ -7,7 +7,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// A finding as JSON.
 #[derive(Debug, Serialize)]
-pub struct ReconciledJson<'a> {
+pub(crate) struct ReconciledJson<'a> {
     outcome: &'static str,
     task_id: &'a str,
     was: &'static str,
@@ -26,7 +26,7 @@ impl<'a> From<&'a Reconciled> for ReconciledJson<'a> {
 }
 
 /// The table of `reconcile`.
-pub fn table<'a>(found: impl IntoIterator<Item = &'a Reconciled>) -> Table<4> {
+pub(crate) fn table<'a>(found: impl IntoIterator<Item = &'a Reconciled>) -> Table<4> {
     let mut table = Table::new([
         Column::key("OUTCOME"),
         Column::key("TASK_ID"),

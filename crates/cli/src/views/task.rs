@@ -11,7 +11,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// A task as JSON; the order and the names of the keys are stable.
 #[derive(Debug, Serialize)]
-pub struct TaskJson<'a> {
+pub(crate) struct TaskJson<'a> {
     task_id: &'a str,
     name: &'a str,
     label: Option<&'a str>,
@@ -108,7 +108,10 @@ impl<'a> From<&'a Failure> for FailureJson<'a> {
 }
 
 /// The table of `ps`.
-pub fn table<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>, now: Timestamp) -> Table<8> {
+pub(crate) fn table<'a>(
+    tasks: impl IntoIterator<Item = &'a TaskSnapshot>,
+    now: Timestamp,
+) -> Table<8> {
     let mut table = Table::new([
         Column::key("TASK_ID"),
         Column::text("NAME"),
@@ -135,7 +138,7 @@ pub fn table<'a>(tasks: impl IntoIterator<Item = &'a TaskSnapshot>, now: Timesta
 }
 
 /// The page of `status`: what there is to say, with its name.
-pub fn fields(task: &TaskSnapshot, now: Timestamp) -> Vec<(&'static str, String)> {
+pub(crate) fn fields(task: &TaskSnapshot, now: Timestamp) -> Vec<(&'static str, String)> {
     let text = |text: &Option<chongming_core::Text>| text.as_deref().map(str::to_owned);
     let status = format!("{} (version {})", task.status(), task.status_version());
     let bucket = task.bucket.map(|bucket| bucket.to_string());
@@ -174,7 +177,7 @@ pub fn fields(task: &TaskSnapshot, now: Timestamp) -> Vec<(&'static str, String)
 }
 
 /// What `run` and `wait` say about a task in the end: one line, and what it returned or why it failed.
-pub fn summary_lines(task: &TaskSnapshot, now: Timestamp) -> Vec<String> {
+pub(crate) fn summary_lines(task: &TaskSnapshot, now: Timestamp) -> Vec<String> {
     let after = elapsed(task, now).map(|elapsed| format!(" after {elapsed}")).unwrap_or_default();
     let mut lines = vec![format!(
         "{} {}{after} (attempt {})",
@@ -193,7 +196,7 @@ pub fn summary_lines(task: &TaskSnapshot, now: Timestamp) -> Vec<String> {
 }
 
 /// One line about a task that goes on: what it does, and how far it has come.
-pub fn live_line(task: &TaskSnapshot, now: Timestamp, columns: usize) -> String {
+pub(crate) fn live_line(task: &TaskSnapshot, now: Timestamp, columns: usize) -> String {
     let elapsed = elapsed(task, now).map(|elapsed| format!(" {elapsed}")).unwrap_or_default();
     let head = format!("{} {}{elapsed}", visible(task.id.as_str()), task.status());
     match task.progress.as_deref() {

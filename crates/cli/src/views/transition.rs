@@ -7,7 +7,7 @@ use crate::output::table::{Cell, Column, Table};
 
 /// A transition as JSON.
 #[derive(Debug, Serialize)]
-pub struct TransitionJson<'a> {
+pub(crate) struct TransitionJson<'a> {
     version: u64,
     from: &'static str,
     to: &'static str,
@@ -32,7 +32,7 @@ impl<'a> From<&'a Transition> for TransitionJson<'a> {
 }
 
 /// The table of `history`.
-pub fn table<'a>(transitions: impl IntoIterator<Item = &'a Transition>) -> Table<7> {
+pub(crate) fn table<'a>(transitions: impl IntoIterator<Item = &'a Transition>) -> Table<7> {
     let mut table = Table::new([
         Column::key("VER"),
         Column::key("FROM"),

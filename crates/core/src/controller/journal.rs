@@ -16,6 +16,9 @@ use crate::store::{Entry, EntryError, Now, Touch};
 use crate::time::Timestamp;
 use crate::transition::Transition;
 
+#[cfg(test)]
+mod tests;
+
 /// How long a touch may wait for company.
 const TOUCH_DELAY: Duration = Duration::from_millis(200);
 /// Pause between two attempts to reach a store that failed: the first, and the longest.

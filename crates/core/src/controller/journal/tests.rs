@@ -1,0 +1,221 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::*;
+use crate::machine;
+use crate::scheduler::{Entrance, Limits, Policy, Scheduler, Submission};
+use crate::status::Status;
+use crate::time::Moment;
+use crate::transition::Trigger;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A journal, and the tasks that it is about as a scheduler would have them.
+struct Desk {
+    journal: Journal,
+    tasks: Vec<(TaskKey, Arc<TaskSnapshot>)>,
+    scheduler: Scheduler<()>,
+}
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn wall() -> Timestamp {
+    Timestamp::from_micros(0)
+}
+
+impl Desk {
+    fn new(max_rows: usize) -> Self {
+        Self {
+            journal: Journal::new(PATIENCE, max_rows),
+            tasks: Vec::new(),
+            scheduler: Scheduler::new(&Limits::default(), 1),
+        }
+    }
+
+    /// A task of which nothing is recorded yet; keys come from a scheduler, which has no other part here.
+    fn open(&mut self, id: &str) -> usize {
+        let id = TaskId::new(id).unwrap();
+        let task = TaskSnapshot::pending(id.clone(), "t", "owner".into(), wall());
+        let submission = Submission {
+            snapshot: task.clone(),
+            policy: Arc::new(Policy {
+                retry: crate::RetryPolicy::default(),
+                timeout: crate::Timeout::default(),
+                grace: Duration::ZERO,
+                hard_stop: false,
+            }),
+            entrance: Entrance::Blocked,
+            payload: (),
+        };
+        let now = Moment { wall: wall(), mono: Duration::ZERO };
+        let key = self.scheduler.submit(submission, now, &mut Vec::new()).unwrap();
+        self.journal.open(key, id, None);
+        self.tasks.push((key, Arc::new(task)));
+        self.tasks.len() - 1
+    }
+
+    fn step(&mut self, task: usize, to: Status, trigger: Trigger) {
+        let (key, state) = &mut self.tasks[task];
+        let row = machine::apply(Arc::make_mut(state), to, trigger, wall(), None).unwrap();
+        self.journal.record(*key, row, wall());
+    }
+
+    fn queue(&mut self, task: usize) {
+        self.step(task, Status::Queued, Trigger::DependenciesResolved);
+    }
+
+    fn start(&mut self, task: usize) {
+        self.step(task, Status::Starting, Trigger::Dispatch);
+    }
+
+    fn take(&mut self, now: Duration) -> Batch {
+        let tasks = &self.tasks;
+        self.journal.take(now, |key| tasks.iter().find(|(k, _)| *k == key).map(|(_, s)| s))
+    }
+
+    fn key(&self, task: usize) -> TaskKey {
+        self.tasks[task].0
+    }
+}
+
+/// Stored version that is expected (`None` for a creation), and the versions of the rows.
+fn shape(entry: &Entry) -> (Option<u64>, Vec<u64>) {
+    let versions = |rows: &[Transition]| rows.iter().map(|row| row.version).collect();
+    match entry {
+        Entry::Create { transitions, .. } => (None, versions(transitions)),
+        Entry::Save { expect_version, transitions, .. } => {
+            (Some(*expect_version), versions(transitions))
+        }
+        Entry::Touch(_) => panic!("a touch"),
+    }
+}
+
+#[test]
+fn what_waits_of_one_task_becomes_one_entry_with_all_rows() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.queue(task);
+    desk.start(task);
+    let batch = desk.take(at(0));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![1, 2])]);
+    // What comes during the write waits for it, and then goes on top of what was stored.
+    desk.step(task, Status::Running, Trigger::Launched);
+    assert!(!desk.journal.has_work(at(0)));
+    let outcomes = desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 2)]);
+    assert!(desk.journal.has_work(at(0)));
+    let batch = desk.take(at(0));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3])]);
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert!(desk.journal.is_empty() && desk.journal.unwritten() == 0);
+}
+
+#[test]
+fn a_failed_write_is_recorded_and_goes_along_with_the_next() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.queue(task);
+    let batch = desk.take(at(0));
+    let outcomes = desk.journal.failed(batch, "disk full", at(0), wall());
+    assert_eq!(outcomes, [Outcome::Recorded(desk.key(task), 1)]);
+    let fault = desk.journal.faults().next().unwrap();
+    assert_eq!((&*fault.error, fault.version, fault.dropped), ("disk full", 1, false));
+    // Not before the pause is over, and then with what came meanwhile.
+    assert!(!desk.journal.has_work(at(0)));
+    desk.start(task);
+    assert_eq!(
+        desk.journal.record_while_down(desk.key(task), wall()),
+        Some(Outcome::Recorded(desk.key(task), 2))
+    );
+    assert!(desk.journal.has_work(at(1)));
+    let batch = desk.take(at(1));
+    assert!(batch.parts[0].uncertain);
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![1, 2])]);
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert_eq!(desk.journal.record_while_down(desk.key(task), wall()), None);
+}
+
+#[test]
+fn a_write_that_was_stored_after_all_leaves_only_the_rest() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.queue(task);
+    let batch = desk.take(at(0));
+    desk.journal.failed(batch, "no answer", at(0), wall());
+    desk.start(task);
+    let batch = desk.take(at(1));
+    let outcomes = desk.journal.answered(batch, vec![Verdict::StoredBefore(1)]);
+    assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 1)]);
+    let batch = desk.take(at(1));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(1), vec![2])]);
+}
+
+#[test]
+fn a_store_that_does_not_answer_counts_as_down() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.queue(task);
+    assert_eq!(desk.journal.stalls_at(), None);
+    let batch = desk.take(at(1));
+    assert_eq!(desk.journal.stalls_at(), Some(at(1) + PATIENCE));
+    let outcomes = desk.journal.stalled(at(6), wall());
+    assert_eq!(outcomes, [Outcome::Recorded(desk.key(task), 1)]);
+    assert_eq!(desk.journal.stalls_at(), None);
+    // It answers after all.
+    let outcomes = desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 1)]);
+}
+
+#[test]
+fn a_full_buffer_drops_the_oldest_and_says_so() {
+    let mut desk = Desk::new(2);
+    let task = desk.open("a");
+    desk.queue(task);
+    let batch = desk.take(at(0));
+    desk.journal.failed(batch, "down", at(0), wall());
+    desk.start(task);
+    desk.step(task, Status::Running, Trigger::Launched);
+    let dropped: Vec<_> = desk.journal.faults().filter(|fault| fault.dropped).collect();
+    assert_eq!(dropped.len(), 1);
+    // The state itself is still written, with the rows that are left.
+    let batch = desk.take(at(1));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![3])]);
+}
+
+#[test]
+fn an_ended_task_is_written_and_forgotten() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.queue(task);
+    let batch = desk.take(at(0));
+    desk.journal.failed(batch, "down", at(0), wall());
+    desk.step(task, Status::Stopped, Trigger::UserStop);
+    // The scheduler has forgotten it: the journal keeps its last state.
+    let (key, last) = desk.tasks.remove(task);
+    desk.journal.leave(key, &last);
+    assert_eq!(desk.journal.unwritten(), 1);
+    let batch = desk.take(at(1));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![1, 2])]);
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert_eq!(desk.journal.unwritten(), 0);
+    assert!(!desk.journal.is_stored(key));
+}
+
+#[test]
+fn touches_wait_for_company_and_follow_the_creation() {
+    let mut desk = Desk::new(100);
+    let task = desk.open("a");
+    desk.journal.touch(desk.key(task), at(0));
+    assert_eq!(desk.journal.work_at(), Some(TOUCH_DELAY));
+    // Of a task that the store does not have there is nothing to touch.
+    assert!(desk.take(TOUCH_DELAY).entries.is_empty());
+    desk.queue(task);
+    let batch = desk.take(at(1));
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.journal.touch(desk.key(task), at(1));
+    desk.journal.touch(desk.key(task), at(1));
+    let batch = desk.take(at(2));
+    assert!(matches!(batch.entries.as_slice(), [Entry::Touch(_)]));
+}
