@@ -30,6 +30,12 @@ const ALLOWED: &[Edges] = &[
         ],
         dev: &[],
     },
+    // Plays the command line as well as an embedding program.
+    Edges {
+        name: "chongming-torture",
+        normal: &[CORE, "chongming-store-sqlite", "chongming-store-postgres", "chongming-task"],
+        dev: &[],
+    },
     Edges { name: "xtask", normal: &[], dev: &[] },
 ];
 

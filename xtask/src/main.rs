@@ -18,6 +18,7 @@ usage: cargo xtask COMMAND
   verify        formatting, lints, docs, structure, then every test; writes nothing
   ci            what verify does
   bench [ARGS]  every benchmark beside its raw limit; --json prints one object a line
+  torture [ARGS]  supervisors that are killed, frozen and cut off, and a referee; --help lists ARGS
   fix           formats, and applies what the linter can mend
 ";
 
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => run::test(rest),
         ["verify" | "ci"] => checks::verify(),
         ["bench", rest @ ..] => run::bench(rest),
+        ["torture", rest @ ..] => run::torture(rest),
         ["fix"] => run::fix(),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

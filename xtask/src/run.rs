@@ -46,6 +46,11 @@ pub(crate) fn bench(args: &[&str]) -> Result<(), String> {
     finish(&mut benches, &args.join(" "))
 }
 
+/// Supervisors that are killed, frozen and cut off from their store.
+pub(crate) fn torture(args: &[&str]) -> Result<(), String> {
+    cargo(&[&["run", "--quiet", "--package", "chongming-torture", "--"], args])
+}
+
 /// Formats, and applies what the linter can mend.
 pub(crate) fn fix() -> Result<(), String> {
     let clippy = ["clippy", "--fix", "--allow-dirty", "--allow-staged"];

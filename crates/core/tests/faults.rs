@@ -4,13 +4,14 @@
 mod support;
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Barrier};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use chongming_core::store::{Entry, Now, TaskStore};
 use chongming_core::{
-    CloseMode, Controller, InMemoryStore, Status, Submit, SubmitError, TaskContext, TaskDefinition,
-    TaskError, Timestamp, Trigger, machine,
+    Backoff, CloseMode, Controller, InMemoryStore, ManualClock, RetryPolicy, Status, Submit,
+    SubmitError, TaskContext, TaskDefinition, TaskError, Timestamp, Trigger, machine, reconcile,
 };
 use support::{Faulty, LIMIT, id, looping, words};
 
@@ -116,6 +117,119 @@ fn a_task_that_somebody_else_writes_is_stopped_and_never_overwritten() {
     assert_eq!(outcome.status(), Status::Lost, "the store's word is told");
     assert_eq!(controller.desynced_tasks(), [id("a")]);
     assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
+}
+
+#[test]
+fn a_holder_that_stood_still_after_writing_the_start_launches_nothing_that_was_taken() {
+    let (store, clock) =
+        (Faulty::new(), Arc::new(ManualClock::starting_at(Timestamp::from_micros(0))));
+    let (definition, runs) = looping();
+    let ttl = Duration::from_secs(30);
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
+    let controller = builder.register(definition).build().unwrap();
+    let barrier = Arc::new(Barrier::new(2));
+    *store.hang_done.lock().unwrap() = Some(Arc::clone(&barrier));
+    let run = std::thread::scope(|scope| {
+        let submitted = scope.spawn(|| controller.submit(Submit::new("loop").id(id("a"))).unwrap());
+        barrier.wait();
+        // The start is written, and now the process stands still for longer than its lease.
+        store.retire(controller.incarnation(), Now::Store).unwrap();
+        let ownership = controller.ownership();
+        let found = reconcile(&*store, ownership, false, None, Timestamp::from_micros(0)).unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        clock.advance(2 * ttl);
+        barrier.wait();
+        submitted.join().unwrap()
+    });
+    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Lost);
+    assert_eq!(controller.desynced_tasks(), [id("a")]);
+    assert!(runs.try_recv().is_err(), "its body never ran");
+    assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
+}
+
+#[test]
+fn a_holder_that_wakes_up_looks_before_it_retries_even_if_its_store_was_down() {
+    let (store, clock) =
+        (Faulty::new(), Arc::new(ManualClock::starting_at(Timestamp::from_micros(0))));
+    let ttl = Duration::from_secs(30);
+    let attempts = |say: Sender<u32>| {
+        let say = Mutex::new(say);
+        let retry = RetryPolicy::attempts(9).with_backoff(Backoff::Fixed(ttl));
+        let body = move |ctx: &TaskContext, ()| -> Result<(), TaskError> {
+            say.lock().unwrap().send(ctx.attempt()).unwrap();
+            Err(TaskError::new("not yet"))
+        };
+        TaskDefinition::new("t", body).retry(retry)
+    };
+    let (say, attempted) = channel();
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
+    let controller = builder.register(attempts(say)).build().unwrap();
+    let run = controller.submit(Submit::new("t").id(id("a"))).unwrap();
+    assert_eq!(attempted.recv().unwrap(), 1);
+    while store.get(&id("a")).unwrap().unwrap().status() != Status::RetryWait {
+        std::thread::yield_now();
+    }
+    // Another takes the task over; then the first holder finds that it cannot write, and stands still.
+    store.retire(controller.incarnation(), Now::Store).unwrap();
+    let (say, _attempted) = channel();
+    let other = Controller::builder().store(store.clone()).register(attempts(say)).build().unwrap();
+    other.submit(Submit::new("t").id(id("a"))).unwrap();
+    store.fails.store(true, Ordering::SeqCst);
+    controller.submit(Submit::new("t").id(id("b"))).unwrap();
+    assert_eq!(attempted.recv().unwrap(), 1, "the other task: a store that is down stops no work");
+    clock.advance(2 * ttl);
+    // Anything makes the controller look at its clock.
+    controller.submit(Submit::new("t").id(id("c"))).unwrap();
+    while controller.desynced_tasks() != [id("a")] {
+        std::thread::yield_now();
+    }
+    run.wait(Some(LIMIT)).unwrap();
+    let attempts: Vec<_> = attempted.try_iter().collect();
+    assert!(
+        attempts.iter().filter(|attempt| **attempt == 2).count() <= 1,
+        "only of b: {attempts:?}"
+    );
+}
+
+/// Two controllers on a store that fails on demand; the first left a task waiting, and is not heard of.
+fn left_waiting(store: &Arc<Faulty>) -> (Controller, Controller, Receiver<u32>) {
+    let make = || {
+        let (definition, runs) = looping();
+        let builder = Controller::builder().store(store.clone()).max_parallel(1);
+        (builder.register(definition).build().unwrap(), runs)
+    };
+    let (first, runs) = make();
+    first.submit(Submit::new("loop").id(id("runs"))).unwrap();
+    runs.recv().unwrap();
+    first.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    let (second, runs) = make();
+    store.retire(first.incarnation(), Now::Store).unwrap();
+    (first, second, runs)
+}
+
+#[test]
+fn nothing_is_taken_over_on_a_store_that_cannot_write_it_down() {
+    let store = Faulty::new();
+    let (_first, second, runs) = left_waiting(&store);
+    store.fails.store(true, Ordering::SeqCst);
+    let refused = second.submit(Submit::new("loop").id(id("waits"))).err().unwrap();
+    assert!(matches!(refused, SubmitError::Store(_)), "{refused}");
+    store.fails.store(false, Ordering::SeqCst);
+    let untouched = store.get(&id("waits")).unwrap().unwrap();
+    assert_eq!((untouched.status(), untouched.status_version()), (Status::Queued, 1));
+    second.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    assert_eq!(runs.recv().unwrap(), 1, "it runs once, by the second submission");
+    assert!(runs.try_recv().is_err());
+}
+
+#[test]
+fn a_take_over_whose_answer_was_lost_counts() {
+    let store = Faulty::new();
+    let (_first, second, runs) = left_waiting(&store);
+    store.loses_answer.store(true, Ordering::SeqCst);
+    second.submit(Submit::new("loop").id(id("waits"))).unwrap();
+    runs.recv().unwrap();
+    assert!(second.desynced_tasks().is_empty());
 }
 
 #[test]

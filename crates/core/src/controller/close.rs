@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::controller::engine::Engine;
 use crate::controller::guarded::Core;
+use crate::controller::submit::SubmitError;
 use crate::scheduler::{EndCause, Request};
 use crate::store::Now;
 
@@ -51,6 +52,14 @@ impl Engine {
         })
     }
 
+    /// Whoever still waits for a submission to be written waits in vain.
+    fn reject_pending(self: &Arc<Self>) {
+        let core = self.lock();
+        for payload in core.scheduler.keys().filter_map(|key| core.scheduler.payload(key)) {
+            payload.completion.reject(SubmitError::Closed);
+        }
+    }
+
     pub(super) fn close(
         self: &Arc<Self>,
         mode: CloseMode,
@@ -79,6 +88,7 @@ impl Engine {
                 // A writer that panicked has nothing left to write.
                 let _ = writer.join();
             }
+            engine.reject_pending();
             if engine.lease.is_node()
                 && let Err(error) = engine.store.retire(engine.incarnation(), Now::Store)
             {

@@ -171,6 +171,7 @@ impl Engine {
             let launches = self.carry_out(&mut core, now);
             drop(core);
             if !launches.is_empty() {
+                let launches = self.still_ours(launches);
                 let tasks: Vec<_> = launches.iter().map(|(key, l)| (*key, l.attempt)).collect();
                 let launches = launches.into_iter().map(|(_, launch)| launch).collect();
                 let carriers = self.executor.launch_all(launches);

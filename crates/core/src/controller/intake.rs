@@ -54,25 +54,33 @@ impl Controller {
         submits: impl IntoIterator<Item = Submit>,
     ) -> Vec<Result<TaskRun, SubmitError>> {
         self.engine.become_node();
-        let checked: Vec<_> = submits.into_iter().map(|submit| self.check(submit)).collect();
+        let is_down = self.engine.lock().journal.is_down();
+        let checked: Vec<_> = submits
+            .into_iter()
+            .map(|submit| {
+                // A store that cannot be written may still say that the id is taken.
+                let given = submit.id.clone().filter(|_| is_down);
+                match given.filter(|id| matches!(self.engine.store.get(id), Ok(Some(_)))) {
+                    Some(id) => Err(self.take_over(submit, id)),
+                    None => self.check(submit).map_err(Err),
+                }
+            })
+            .collect();
         let mut checked = checked.into_iter();
         let mut taken = Vec::with_capacity(checked.len());
         while checked.len() > 0 {
             self.engine.with(|core, now| {
                 let chunk = checked.by_ref().take(SUBMIT_CHUNK);
-                taken.extend(chunk.map(|checked| self.take(core, checked?, now)));
+                taken.extend(chunk.map(|checked| self.take(core, checked?, now).map_err(Err)));
             });
         }
-        let finish = |taken: Result<(TaskRun, Submit), SubmitError>| {
-            let (run, submit) = taken?;
-            match run.completion.wait_accepted() {
+        let finish = |taken: Result<(TaskRun, Submit), Result<TaskRun, SubmitError>>| match taken {
+            Ok((run, submit)) => match run.completion.wait_accepted() {
                 Ok(()) => Ok(run),
-                Err(SubmitError::Exists { id, .. }) if submit.only_new => {
-                    Err(SubmitError::Exists { id, why: NotAdoptable::OnlyNew })
-                }
-                Err(SubmitError::Exists { .. }) => self.adopt(submit, run.id),
+                Err(SubmitError::Exists { .. }) => self.take_over(submit, run.id),
                 Err(error) => Err(error),
-            }
+            },
+            Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
         if let Some(Ok((last, _))) = taken.last() {
@@ -163,7 +171,15 @@ impl Controller {
         Ok(())
     }
 
-    /// The id is in the store: takes the task over, if nobody holds it and nothing of it was running.
+    /// The id is in the store: takes the task over, if that is wanted and possible.
+    fn take_over(&self, submit: Submit, id: TaskId) -> Result<TaskRun, SubmitError> {
+        if submit.only_new {
+            return Err(SubmitError::Exists { id, why: NotAdoptable::OnlyNew });
+        }
+        self.adopt(submit, id)
+    }
+
+    /// Takes the task over, if nobody holds it and nothing of it was running.
     fn adopt(&self, submit: Submit, id: TaskId) -> Result<TaskRun, SubmitError> {
         let refuse = |why| Err(SubmitError::Exists { id: id.clone(), why });
         let Checked { mut submission, completion, .. } =

@@ -218,6 +218,11 @@ impl Journal {
         Some(self.down.as_ref().map_or(earliest, |down| earliest.max(down.retry_at)))
     }
 
+    /// Did the latest write fail, or not come back?
+    pub(super) const fn is_down(&self) -> bool {
+        self.down.is_some()
+    }
+
     /// Tries a store that is down at once.
     pub(super) fn retry_now(&mut self) {
         if let Some(down) = &mut self.down {
@@ -377,6 +382,15 @@ impl Journal {
         self.pending.get(&key).is_some_and(|p| matches!(p.stored, Stored::Version(_)))
     }
 
+    /// The same, or may the store have it by now, with a write that was not answered yet?
+    pub(super) fn may_be_stored(&self, key: TaskKey) -> bool {
+        self.pending.get(&key).is_some_and(|pending| match pending.stored {
+            Stored::Version(_) => true,
+            Stored::Nothing => pending.in_flight.is_some() || pending.uncertain,
+            Stored::ToAdopt(_) => false,
+        })
+    }
+
     fn record_all(&mut self, at: Timestamp) -> Vec<Outcome> {
         let open: Vec<_> = self
             .pending
@@ -389,7 +403,9 @@ impl Journal {
 
     fn record_fault(&mut self, key: TaskKey, at: Timestamp) -> Option<Outcome> {
         let error = self.down.as_ref()?.error.clone();
-        let pending = self.pending.get(&key)?;
+        // What is to be taken over is not ours before that is written: it waits, and nothing starts.
+        let is_ours = |pending: &&Pending| !matches!(pending.stored, Stored::ToAdopt(_));
+        let pending = self.pending.get(&key).filter(is_ours)?;
         let version = pending.rows.last().map(|row| row.version).or(pending.in_flight)?;
         let task_id = Some(pending.id.clone());
         self.fault(PersistFailure { task_id, version, at, error, dropped: false });

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use crate::controller::engine::Engine;
 use crate::controller::guarded::{Asker, Core};
+use crate::executor::{Launch, Report};
+use crate::failure::{Failure, FailureKind};
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{EndCause, Refused, Reply, Request, TaskKey};
 use crate::status::StatusSet;
@@ -54,6 +56,8 @@ pub(super) struct Lease(Mutex<LeaseState>);
 struct LeaseState {
     is_node: bool,
     renewed: Option<Duration>,
+    /// When the latest attempt at it came to its end, whatever came of it.
+    tried: Option<Duration>,
 }
 
 impl Lease {
@@ -77,6 +81,14 @@ impl Lease {
 
     fn renewed(&self, at: Duration) {
         self.state().renewed = Some(at);
+    }
+
+    fn last_try(&self) -> Option<Duration> {
+        self.state().tried
+    }
+
+    fn tried(&self, at: Duration) {
+        self.state().tried = Some(at);
     }
 }
 
@@ -128,12 +140,41 @@ impl Engine {
 
     /// Renews the lease when it may have run out, before anything else is written.
     pub(super) fn renew_if_overdue(self: &Arc<Self>) {
-        let last = self.lease.last_renewal();
-        let is_overdue = last
-            .is_some_and(|at| self.clock.monotonic().saturating_sub(at) >= self.options.lease_ttl);
-        if is_overdue {
+        if self.is_overdue() {
             self.renew();
         }
+    }
+
+    /// May the lease have run out, by our own clock?
+    fn is_overdue(&self) -> bool {
+        self.is_long_ago(self.lease.last_renewal())
+    }
+
+    fn is_long_ago(&self, at: Option<Duration>) -> bool {
+        let now = self.clock.monotonic();
+        at.is_some_and(|at| now.saturating_sub(at) >= self.options.lease_ttl)
+    }
+
+    /// Of what is to be launched, that of which nobody else has taken the task, or declared it lost, while
+    /// this process stood still (spec 10). Where that was tried in vain a moment ago, work goes on: the store
+    /// cannot be reached.
+    pub(super) fn still_ours(
+        self: &Arc<Self>,
+        launches: Vec<(TaskKey, Launch)>,
+    ) -> Vec<(TaskKey, Launch)> {
+        if !self.is_overdue() || !self.is_long_ago(self.lease.last_try()) {
+            return launches;
+        }
+        self.renew();
+        let core = self.lock();
+        let is_ours = |(key, _): &(TaskKey, Launch)| !core.scheduler.is_disowned(*key);
+        let (ours, taken): (Vec<_>, Vec<_>) = launches.into_iter().partition(is_ours);
+        drop(core);
+        for (_, launch) in taken {
+            let failure = Failure::new(FailureKind::LaunchFailed, "the task was taken over");
+            launch.sink.report(Report::LaunchFailed(failure));
+        }
+        ours
     }
 
     /// Writes the node row and renews the lease.
@@ -141,22 +182,24 @@ impl Engine {
         let started = self.clock.monotonic();
         match self.store.beat(&self.node, self.options.lease_ttl, Now::Store) {
             Ok(beat) => {
-                self.lease.renewed(started);
                 if beat.had_lapsed
                     && let Err(error) = self.look_for_taken_tasks()
                 {
                     self.note_node_fault(&error);
                 }
+                // Not before: whoever sees a lease that holds may rely on that look.
+                self.lease.renewed(started);
             }
             Err(error) => self.note_node_fault(&error),
         }
+        self.lease.tried(self.clock.monotonic());
     }
 
     /// After a lapse: tasks that were taken meanwhile stay taken, and their work here is stopped.
     fn look_for_taken_tasks(self: &Arc<Self>) -> Result<(), StoreError> {
         let ours: Vec<(TaskKey, TaskId)> = {
             let core = self.lock();
-            let stored = core.scheduler.keys().filter(|key| core.journal.is_stored(*key));
+            let stored = core.scheduler.keys().filter(|key| core.journal.may_be_stored(*key));
             stored.filter_map(|key| Some((key, core.scheduler.snapshot(key)?.id.clone()))).collect()
         };
         let filter = TaskFilter {
@@ -175,12 +218,15 @@ impl Engine {
             }
         }
         for (key, id) in ours.into_iter().filter(|(_, id)| !still_ours.contains(id)) {
-            // It may also have ended meanwhile, by our own hand: the store's word decides.
-            let is_taken = self.store.get(&id)?.is_none_or(|task| {
-                let known = self.lock().scheduler.snapshot(key).map(|t| t.status_version());
-                known.is_some_and(|known| task.status_version() > known)
-                    || task.supervisor.as_ref() != Some(self.incarnation())
-            });
+            // It may also have ended meanwhile, by our own hand, or not be made yet: the store's word decides.
+            let is_taken = match self.store.get(&id)? {
+                Some(task) => {
+                    let known = self.lock().scheduler.snapshot(key).map(|t| t.status_version());
+                    known.is_some_and(|known| task.status_version() > known)
+                        || task.supervisor.as_ref() != Some(self.incarnation())
+                }
+                None => self.lock().journal.is_stored(key),
+            };
             if is_taken {
                 self.with(|core, now| {
                     core.desynced.push(id);

@@ -7,7 +7,8 @@ use crate::controller::guarded::Core;
 use crate::controller::journal::{Batch, Outcome, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
 use crate::scheduler::TaskKey;
-use crate::store::{Entry, EntryError};
+use crate::snapshot::TaskSnapshot;
+use crate::store::{Entry, EntryError, StoreError};
 use crate::time::Moment;
 
 impl Engine {
@@ -24,12 +25,19 @@ impl Engine {
             }
             self.renew_if_overdue();
             let written = self.store.write(&batch.entries);
-            let written = written.map(|results| self.verdicts(&batch, results));
+            let written = written
+                .map(|results| self.verdicts(&batch, results))
+                .map_err(|error| (error.to_string(), self.untenable(&batch, error)));
             self.with(|core, now| {
                 let outcomes = match written {
                     Ok(verdicts) => core.journal.answered(batch, verdicts),
-                    Err(error) => {
-                        core.journal.failed(batch, &error.to_string(), now.mono, now.wall)
+                    Err((error, untenable)) => {
+                        // Before the rest is told that it is recorded.
+                        let outcomes = core.journal.failed(batch, &error, now.mono, now.wall);
+                        for (key, why) in untenable {
+                            reject(core, key, why);
+                        }
+                        outcomes
                     }
                 };
                 for outcome in outcomes {
@@ -69,6 +77,38 @@ impl Engine {
         verdicts
     }
 
+    /// Of a write that failed as a whole: the submissions that cannot stand, as far as the store can be read.
+    /// A task that exists is not made, and one that could not be taken over in writing is not ours: while
+    /// nobody can write, its holder looks dead, and may be alive.
+    fn untenable(&self, batch: &Batch, error: StoreError) -> Vec<(TaskKey, SubmitError)> {
+        let error = Arc::new(error);
+        let mut untenable = Vec::new();
+        for (part, entry) in batch.parts.iter().zip(&batch.entries) {
+            let is_adoption = match entry {
+                Entry::Create { .. } => false,
+                Entry::Save { if_expired: Some(_), .. } => true,
+                Entry::Save { if_expired: None, .. } | Entry::Touch(_) => continue,
+            };
+            let id = entry.task_id();
+            // A store that cannot be read, either, would keep us waiting for each of them.
+            let Ok(stored) = self.store.get(id) else { break };
+            let is_ours =
+                |task: &TaskSnapshot| task.supervisor.as_ref() == Some(self.incarnation());
+            match stored {
+                Some(task) if is_ours(&task) => {}
+                Some(_) | None if is_adoption => {
+                    untenable.push((part.key, SubmitError::Store(Arc::clone(&error))));
+                }
+                Some(_) => {
+                    let (id, why) = (id.clone(), NotAdoptable::Raced);
+                    untenable.push((part.key, SubmitError::Exists { id, why }));
+                }
+                None => {}
+            }
+        }
+        untenable
+    }
+
     /// The stored version of a task, if it is one of those that this entry would write, by us.
     fn own_write(&self, entry: &Entry) -> Option<u64> {
         let (Entry::Create { transitions, .. } | Entry::Save { transitions, .. }) = entry else {
@@ -97,10 +137,20 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
         let reason = format!("another process writes this task: {error}");
         core.scheduler.disown(key, reason.as_str().into(), now, &mut core.out);
     } else {
-        core.journal.forget(key);
-        if let Some((snapshot, payload)) = core.scheduler.withdraw(key) {
-            let (id, why) = (snapshot.id.clone(), NotAdoptable::Raced);
-            payload.completion.reject(SubmitError::Exists { id, why });
+        let id = core.scheduler.snapshot(key).map(|task| task.id.clone());
+        if let Some(id) = id {
+            reject(core, key, SubmitError::Exists { id, why: NotAdoptable::Raced });
         }
+    }
+}
+
+/// Nothing comes of a submission that nobody was told to be taken in.
+fn reject(core: &mut Core, key: TaskKey, error: SubmitError) {
+    if core.scheduler.payload(key).is_none_or(|payload| payload.is_accepted) {
+        return;
+    }
+    core.journal.forget(key);
+    if let Some((_, payload)) = core.scheduler.withdraw(key) {
+        payload.completion.reject(error);
     }
 }

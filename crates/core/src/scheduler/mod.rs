@@ -192,6 +192,12 @@ impl<P> Scheduler<P> {
         self.settled(key, version, now, out);
     }
 
+    /// Does the task belong to somebody else by now, and only its carrier still has to go?
+    #[must_use]
+    pub fn is_disowned(&self, key: TaskKey) -> bool {
+        self.tasks.get(key).is_none_or(|task| task.disowned)
+    }
+
     /// Takes a task back that was never accepted, as if it had not been submitted. Follow with
     /// [`dispatch`](Self::dispatch).
     pub fn withdraw(&mut self, key: TaskKey) -> Option<(Arc<TaskSnapshot>, P)> {

@@ -53,6 +53,8 @@ pub struct Faulty {
     /// The next write is carried out, but its caller is told that it failed.
     pub loses_answer: AtomicBool,
     pub hang: Mutex<Option<Arc<Barrier>>>,
+    /// The next write meets this once it is done, and once more before it answers.
+    pub hang_done: Mutex<Option<Arc<Barrier>>>,
 }
 
 impl Faulty {
@@ -62,6 +64,7 @@ impl Faulty {
             fails: AtomicBool::new(false),
             loses_answer: AtomicBool::new(false),
             hang: Mutex::new(None),
+            hang_done: Mutex::new(None),
         })
     }
 }
@@ -76,6 +79,11 @@ impl TaskStore for Faulty {
             barrier.wait();
         }
         let answer = self.inner.write(entries);
+        let hang = self.hang_done.lock().unwrap().take();
+        if let Some(barrier) = hang {
+            barrier.wait();
+            barrier.wait();
+        }
         if self.loses_answer.swap(false, Ordering::SeqCst) {
             let message = "the connection broke before the answer came";
             return Err(StoreError::new(StoreErrorKind::Unavailable, "write", message));
