@@ -1,4 +1,4 @@
-//! A Postgres server for the tests: the one that is named, or a throw-away one from local binaries.
+//! A Postgres server for tests and benchmarks: the one that is named, or a throw-away one from local binaries.
 
 use std::fs;
 use std::io;
@@ -35,13 +35,31 @@ pub(crate) enum Server {
     Started(Cluster),
 }
 
+/// What a server of ours is for.
+#[derive(Clone, Copy)]
+pub(crate) enum Purpose {
+    /// Nothing in it has to survive, so nothing waits for a disk.
+    Tests,
+    /// Durable as the server is by default, or no figure would mean anything.
+    Benches,
+}
+
+impl Purpose {
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Tests => &["fsync=off", "full_page_writes=off"],
+            Self::Benches => &[],
+        }
+    }
+}
+
 /// Finds or starts a server.
-pub(crate) fn server() -> Result<Server, String> {
+pub(crate) fn server(purpose: Purpose) -> Result<Server, String> {
     if std::env::var_os(VARIABLE).is_some() {
         return Ok(Server::AsItIs);
     }
     match binaries() {
-        Some(binaries) => Cluster::start(&binaries).map(Server::Started),
+        Some(binaries) => Cluster::start(&binaries, purpose).map(Server::Started),
         None if std::env::var_os("CI").is_some() => Err(format!(
             "there is no Postgres server: install postgresql, or name one by {VARIABLE}; with CI set the \
              tests that need it are not skipped"
@@ -88,7 +106,7 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    fn start(binaries: &Path) -> Result<Self, String> {
+    fn start(binaries: &Path, purpose: Purpose) -> Result<Self, String> {
         remove_left_over();
         let folder = std::env::temp_dir().join(format!("{FOLDER}{}", std::process::id()));
         let failed = |error: io::Error| format!("cannot make {}: {error}", folder.display());
@@ -117,13 +135,8 @@ impl Cluster {
         let sockets = format!("unix_socket_directories={}", cluster.folder.display());
         let mut postgres = cluster.command(&binaries.join("postgres"));
         postgres.arg("-D").arg(&data).args(["-c", &format!("port={port}"), "-c", &sockets]);
-        // Nothing here has to survive, so nothing waits for a disk.
-        for setting in [
-            "listen_addresses=127.0.0.1",
-            "fsync=off",
-            "full_page_writes=off",
-            "max_connections=200",
-        ] {
+        let common = ["listen_addresses=127.0.0.1", "max_connections=200"];
+        for setting in common.iter().chain(purpose.settings()) {
             postgres.args(["-c", setting]);
         }
         if let Some(Certificates { authority: _, server, key }) = &cluster.certificates {

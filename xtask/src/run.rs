@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::postgres::{self, Server};
+use crate::postgres::{self, Purpose, Server};
 
 /// The root of the workspace.
 pub(crate) fn root() -> &'static Path {
@@ -27,19 +27,19 @@ pub(crate) fn test(args: &[&str]) -> Result<(), String> {
         [&["test", "--all-features", "--no-fail-fast"], kinds, which].concat()
     };
     let mut tests = command(&args);
-    let server = postgres::server()?;
+    let server = postgres::server(Purpose::Tests)?;
     if let Server::Started(cluster) = &server {
         cluster.announce(&mut tests);
     }
     finish(&mut tests, &args.join(" "))
 }
 
-/// Every benchmark, or those whose name contains an argument, with a Postgres server where there can be one.
+/// Every benchmark, or those whose name contains an argument, with a durable Postgres server where there can be one.
 pub(crate) fn bench(args: &[&str]) -> Result<(), String> {
     let bench = ["bench", "--quiet", "--workspace", "--all-features", "--benches", "--"];
     let args = [&bench, args].concat();
     let mut benches = command(&args);
-    let server = postgres::server()?;
+    let server = postgres::server(Purpose::Benches)?;
     if let Server::Started(cluster) = &server {
         cluster.announce(&mut benches);
     }
