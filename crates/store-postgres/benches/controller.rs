@@ -31,7 +31,7 @@ use server::{Anything, Server};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const TASKS: usize = 100_000;
+const TASKS: usize = 50_000;
 /// Tasks to a batch of the raw loop, and slots of each controller.
 const BATCH: usize = 1024;
 const SUBMITTERS: usize = 4;
