@@ -33,6 +33,10 @@ pub(crate) fn ended(
 
 /// Deletes tasks with their trail and commands; returns how many were still there.
 pub(crate) fn delete(connection: &Connection, tasks: &[Ended]) -> rusqlite::Result<usize> {
+    let mut tags = connection.prepare_cached(&format!(
+        "DELETE FROM task_tags WHERE (tag, task_seq) IN (SELECT j.value, t.seq \
+         FROM tasks t, json_each(t.tags) j WHERE t.seq = ?1 AND t.id = ?2 AND t.status >= {FIRST_ENDED})"
+    ))?;
     let mut task = connection.prepare_cached(&format!(
         "DELETE FROM tasks WHERE seq = ?1 AND id = ?2 AND status >= {FIRST_ENDED}"
     ))?;
@@ -40,6 +44,7 @@ pub(crate) fn delete(connection: &Connection, tasks: &[Ended]) -> rusqlite::Resu
     let mut commands = connection.prepare_cached("DELETE FROM commands WHERE task_id = ?1")?;
     let mut deleted = 0;
     for Ended { seq, id } in tasks {
+        tags.execute(params![seq, id])?;
         if task.execute(params![seq, id])? > 0 {
             trail.execute([seq])?;
             commands.execute([id])?;

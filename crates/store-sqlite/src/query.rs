@@ -70,11 +70,7 @@ pub(crate) fn page(
             let mut conditions = Conditions::of(&query.filter)?;
             let before = conditions.bind(before);
             let at_most = conditions.bind(limit(at_most));
-            let sql = format!(
-                "SELECT {TASK_COLUMNS} FROM {} WHERE {} AND t.seq < {before} ORDER BY t.seq DESC LIMIT {at_most}",
-                conditions.from(),
-                conditions.with_states(statuses)
-            );
+            let sql = newest(&conditions, statuses, &before, &at_most);
             let mut statement = connection.prepare_cached(&sql)?;
             let mut rows = statement.query(params_from_iter(conditions.parameters))?;
             while let Some(row) = rows.next()? {
@@ -83,6 +79,29 @@ pub(crate) fn page(
         }
     }
     page.finish(connection)
+}
+
+/// Where a tag is asked for, its part of the index of tags, which is in the same order, leads to the tasks.
+fn newest(
+    conditions: &Conditions,
+    statuses: Option<StatusSet>,
+    before: &str,
+    at_most: &str,
+) -> String {
+    let (tags, and_tag, seq) = match &conditions.tag {
+        None => ("", String::new(), "t.seq"),
+        Some(tag) => (
+            "task_tags g CROSS JOIN ",
+            format!("g.tag = {tag} AND t.seq = g.task_seq AND "),
+            "g.task_seq",
+        ),
+    };
+    format!(
+        "SELECT {TASK_COLUMNS} FROM {tags}{} WHERE {and_tag}{} AND {seq} < {before} \
+         ORDER BY {seq} DESC LIMIT {at_most}",
+        conditions.from(),
+        conditions.with_states(statuses)
+    )
 }
 
 /// The newest tasks in these states, newest first. Each state's part of the index is in that order: take a
@@ -193,6 +212,8 @@ struct Conditions {
     sql: String,
     parameters: Vec<Parameter>,
     needs_lease: bool,
+    /// One of the tags that are asked for.
+    tag: Option<String>,
 }
 
 impl Conditions {
@@ -212,6 +233,7 @@ impl Conditions {
             sql: "TRUE".to_owned(),
             parameters: Vec::new(),
             needs_lease: lease_expired.is_some(),
+            tag: None,
         };
         if let Some(set) = buckets {
             let numbers = all.bind(json(set.as_slice())?);
@@ -223,6 +245,7 @@ impl Conditions {
             all.and(&format!(
                 "instr(t.tags, {quoted}) > 0 AND EXISTS (SELECT 1 FROM json_each(t.tags) WHERE value = {exact})"
             ));
+            all.tag.get_or_insert(exact);
         }
         for (column, wanted) in [
             ("t.name", name.as_deref()),
@@ -290,6 +313,7 @@ mod tests {
     use super::*;
     use crate::error::Subject;
     use chongming_core::BucketSet;
+    use chongming_core::store::Now;
     use std::time::Duration;
 
     fn plan(sql: &str) -> String {
@@ -316,10 +340,20 @@ mod tests {
     #[test]
     fn a_page_of_all_tasks_walks_backwards_without_sorting() {
         let conditions = Conditions::of(&TaskFilter::default()).unwrap();
-        let sql = conditions.with_states(None);
-        let plan = plan(&format!(
-            "SELECT {TASK_COLUMNS} FROM tasks t WHERE {sql} AND t.seq < ?1 ORDER BY t.seq DESC LIMIT ?2"
-        ));
+        let plan = plan(&newest(&conditions, None, "?1", "?2"));
         assert_eq!(plan, "SEARCH t USING INTEGER PRIMARY KEY (rowid<?)");
+    }
+
+    #[test]
+    fn a_page_of_a_tag_walks_its_part_of_the_index_without_sorting() {
+        let tags = vec!["a".into(), "b".into()];
+        let expired = Some((false, Now::At(Timestamp::from_micros(1))));
+        for lease_expired in [None, expired] {
+            let filter = TaskFilter { tags: tags.clone(), lease_expired, ..TaskFilter::default() };
+            let conditions = Conditions::of(&filter).unwrap();
+            let plan = plan(&newest(&conditions, Some(StatusSet::of(|_| true)), "?8", "?9"));
+            let walk = "SEARCH g USING PRIMARY KEY (tag=? AND task_seq<?)\nSEARCH t USING INTEGER PRIMARY KEY (rowid=?)";
+            assert!(plan.starts_with(walk) && !plan.contains("ORDER BY"), "{plan}");
+        }
     }
 }

@@ -20,7 +20,14 @@ const UPDATE: &str = "UPDATE tasks SET status = ?2, status_version = ?3, owner =
     max_attempts = ?12, priority = ?13, label = ?14, tags = ?15, value = ?16, failure_kind = ?17, \
     failure_message = ?18, failure_retryable = ?19 WHERE seq = ?1";
 
-const FIND: &str = "SELECT seq, status_version FROM tasks WHERE id = ?1";
+const FIND: &str = "SELECT seq, status_version, tags FROM tasks WHERE id = ?1";
+
+/// From the index of tags, which is to have what the task's row has.
+const UNTAG: &str = "DELETE FROM task_tags \
+    WHERE (tag, task_seq) IN (SELECT value, ?1 FROM json_each(?2))";
+
+const TAG: &str =
+    "INSERT INTO task_tags (tag, task_seq) SELECT DISTINCT value, ?1 FROM json_each(?2)";
 
 const LEASE: &str = "SELECT n.lease_until FROM tasks t JOIN nodes n ON n.incarnation = t.supervisor \
     WHERE t.seq = ?1 AND n.lease_until > ?2";
@@ -65,8 +72,10 @@ impl Batch<'_> {
             Entry::Create { snapshot, transitions } => self.create(snapshot, transitions),
             Entry::Save { snapshot, expect_version, transitions, if_expired } => {
                 let id = snapshot.id.as_str();
-                let found = self.find.query_row([id], |row| Ok((row.get(0)?, unsigned(row, 1)?)));
-                let Some((seq, stored)) = found.optional()? else {
+                let found = self.find.query_row([id], |row| {
+                    Ok((row.get(0)?, unsigned(row, 1)?, row.get::<_, Option<String>>(2)?))
+                });
+                let Some((seq, stored, tags)) = found.optional()? else {
                     return Ok(Err(EntryError::NotFound));
                 };
                 if stored != *expect_version {
@@ -80,7 +89,7 @@ impl Batch<'_> {
                 {
                     return Ok(Err(held));
                 }
-                self.save(seq, snapshot)?;
+                self.save(seq, tags.as_deref(), snapshot)?;
                 self.append(seq, transitions)?;
                 Ok(Ok(()))
             }
@@ -110,7 +119,7 @@ impl Batch<'_> {
             task.priority,
             task.label.as_deref(),
             task.bucket_key.as_deref(),
-            encoded.tags,
+            encoded.tags.as_deref(),
             encoded.value.as_deref(),
             failure.map(|f| f.kind.as_str()),
             failure.map(|f| &*f.message),
@@ -119,8 +128,20 @@ impl Batch<'_> {
         if inserted == 0 {
             return Ok(Err(EntryError::Exists));
         }
-        self.append(self.connection.last_insert_rowid(), trail)?;
+        let seq = self.connection.last_insert_rowid();
+        self.tag(seq, None, encoded.tags.as_deref())?;
+        self.append(seq, trail)?;
         Ok(Ok(()))
+    }
+
+    /// Keeps the index of tags.
+    fn tag(&self, seq: i64, before: Option<&str>, now: Option<&str>) -> rusqlite::Result<()> {
+        if before == now {
+            return Ok(());
+        }
+        self.connection.prepare_cached(UNTAG)?.execute(params![seq, before])?;
+        self.connection.prepare_cached(TAG)?.execute(params![seq, now])?;
+        Ok(())
     }
 
     fn held(&self, seq: i64, now: Now) -> rusqlite::Result<Option<EntryError>> {
@@ -130,7 +151,7 @@ impl Batch<'_> {
         Ok(until.map(|until| EntryError::LeaseHeld { until }))
     }
 
-    fn save(&mut self, seq: i64, task: &TaskSnapshot) -> rusqlite::Result<()> {
+    fn save(&mut self, seq: i64, tags: Option<&str>, task: &TaskSnapshot) -> rusqlite::Result<()> {
         let encoded = encode(task)?;
         let failure = task.failure.as_deref();
         self.update.execute(params![
@@ -148,13 +169,13 @@ impl Batch<'_> {
             task.max_attempts,
             task.priority,
             task.label.as_deref(),
-            encoded.tags,
+            encoded.tags.as_deref(),
             encoded.value.as_deref(),
             failure.map(|f| f.kind.as_str()),
             failure.map(|f| &*f.message),
             failure.map(|f| f.retryable),
         ])?;
-        Ok(())
+        self.tag(seq, tags, encoded.tags.as_deref())
     }
 
     fn append(&mut self, seq: i64, trail: &[Transition]) -> rusqlite::Result<()> {
@@ -184,5 +205,61 @@ impl Batch<'_> {
             progress.and_then(|p| p.message.as_deref()),
         ])?;
         Ok(if touched == 0 { Err(EntryError::NotFound) } else { Ok(()) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Subject;
+    use crate::{prune, schema};
+    use chongming_core::store::PruneRequest;
+    use chongming_core::{Status, TaskId, Timestamp, Trigger, machine};
+    use std::time::Duration;
+
+    fn indexed(connection: &Connection) -> Vec<String> {
+        let mut statement =
+            connection.prepare("SELECT tag || task_seq FROM task_tags ORDER BY 1").unwrap();
+        let rows = statement.query_map([], |row| row.get(0)).unwrap();
+        rows.collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn the_index_of_tags_follows_every_change() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        let subject = Subject { name: "x".into(), lock_wait: Duration::ZERO };
+        schema::ensure(&mut connection, &subject).unwrap();
+        let at = Timestamp::from_micros(1);
+        let mut task = TaskSnapshot::pending(TaskId::new("t").unwrap(), "n", "o".into(), at);
+        let create = |task: &TaskSnapshot| Entry::Create {
+            snapshot: task.clone().into(),
+            transitions: vec![],
+        };
+        task.tags = ["b".into(), "a".into(), "b".into()].into();
+        let plain = TaskSnapshot::pending(TaskId::new("plain").unwrap(), "n", "o".into(), at);
+        let answers = write(&connection, &[create(&task), create(&plain)]).unwrap();
+        assert_eq!(answers, [Ok(()), Ok(())]);
+        assert_eq!(indexed(&connection), ["a1", "b1"]);
+
+        // A refused entry changes nothing.
+        task.tags = ["z".into()].into();
+        assert_eq!(write(&connection, &[create(&task)]).unwrap(), [Err(EntryError::Exists)]);
+        assert_eq!(indexed(&connection), ["a1", "b1"]);
+
+        task.tags = ["c".into()].into();
+        let row = machine::apply(&mut task, Status::Cancelled, Trigger::UserCancel, at, None);
+        let save = Entry::Save {
+            snapshot: task.clone().into(),
+            expect_version: 0,
+            transitions: vec![row.unwrap()],
+            if_expired: None,
+        };
+        assert_eq!(write(&connection, &[save]).unwrap(), [Ok(())]);
+        assert_eq!(indexed(&connection), ["c1"]);
+
+        let request = PruneRequest { before: Timestamp::from_micros(2), limit: 9, dry_run: false };
+        let ended = prune::ended(&connection, &request).unwrap();
+        assert_eq!(prune::delete(&connection, &ended).unwrap(), 1);
+        assert!(indexed(&connection).is_empty());
     }
 }

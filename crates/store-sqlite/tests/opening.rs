@@ -70,12 +70,12 @@ fn changed(folder: &TempDir, sql: &str) -> PathBuf {
 #[test]
 fn a_newer_schema_is_refused() {
     let folder = tempdir().unwrap();
-    let path = changed(&folder, "PRAGMA user_version = 2; CREATE TABLE later (x);");
+    let path = changed(&folder, "PRAGMA user_version = 3; CREATE TABLE later (x);");
     refused(
         &folder,
         &path,
         StoreErrorKind::Foreign,
-        "newer version (schema 2; this program knows 1)",
+        "newer version (schema 3; this program knows 2)",
     );
 }
 
