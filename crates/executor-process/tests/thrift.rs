@@ -40,7 +40,7 @@ fn no_descriptor_and_no_zombie_stays() {
     };
     round(20);
     let (fds, kids) = (descriptors(), children());
-    for _ in 0..10 {
+    for _ in 0..27 {
         round(75);
     }
     assert_eq!((descriptors(), children()), (fds, kids));
