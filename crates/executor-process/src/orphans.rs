@@ -10,6 +10,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::thread;
 
 use rustix::process::{
     Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
@@ -18,6 +19,9 @@ use rustix::process::{
 
 use crate::environment::{environment_of, is_marked};
 use crate::procfs::{Stat, children_of};
+
+/// How often a process that shows no environment is looked at again.
+const MAX_LOOKS: u32 = 100;
 
 /// This process as the parent of orphans. The kernel makes them children of its first thread.
 #[derive(Debug)]
@@ -74,9 +78,7 @@ impl Orphanage {
         if !orphans.is_empty() {
             let mark = (whose.mark)();
             for orphan in orphans {
-                walk.visit(orphan, self.own, |pid| {
-                    environment_of(pid).is_some_and(|environment| is_marked(&environment, &mark))
-                });
+                walk.visit(orphan, self.own, |pid| bears(pid, &mark));
             }
         }
         if whose.leader_lives {
@@ -108,6 +110,24 @@ pub(crate) fn signal(processes: &[OwnedFd], signal: Signal) {
     for process in processes {
         let _ = pidfd_send_signal(process, signal);
     }
+}
+
+/// Does this process bear the mark? One that is just becoming another program shows no environment for a moment,
+/// and one that is exiting none any more: that one may be ours, and it costs nothing to wait until it is gone.
+fn bears(pid: RawPid, mark: &str) -> bool {
+    for _ in 0..MAX_LOOKS {
+        match environment_of(pid) {
+            Some(environment) if environment.is_empty() => {
+                if Stat::of(pid).is_some_and(|stat| stat.is_exiting()) {
+                    return true;
+                }
+                thread::yield_now();
+            }
+            Some(environment) => return is_marked(&environment, mark),
+            None => return Stat::of(pid).is_some_and(|stat| stat.is_exiting()),
+        }
+    }
+    false
 }
 
 struct Walk {

@@ -20,6 +20,8 @@ pub(crate) struct Stat {
     pub(crate) start_time: u64,
 }
 
+/// `PF_EXITING`.
+const EXITING: u64 = 0x0000_0004;
 /// `PF_KTHREAD`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -49,6 +51,11 @@ impl Stat {
     /// Has it ended, but for being waited for?
     pub(crate) const fn is_zombie(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x')
+    }
+
+    /// Is it on its way to be one? Its memory is gone by then.
+    pub(crate) const fn is_exiting(&self) -> bool {
+        self.flags & EXITING != 0
     }
 
     /// Is it a thread of the kernel?
