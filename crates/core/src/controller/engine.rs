@@ -11,7 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
-use crate::controller::guarded::{Asker, Core, Payload, Reported, hand_over};
+use crate::controller::guarded::{Asker, Core, Payload, Reach, Reported, hand_over};
 use crate::controller::handle::{End, Outcome};
 use crate::controller::inbox::Inbox;
 use crate::controller::journal::PersistFailure;
@@ -243,9 +243,9 @@ impl Engine {
             Action::Launch(key) => self.launch(core, key, now),
             Action::Signal(key, signal) => {
                 if let Some(payload) = core.scheduler.payload_mut(key) {
-                    match &payload.carrier {
-                        Some(carrier) => carrier.signal(signal),
-                        None => payload.early.push(signal),
+                    match &mut payload.reach {
+                        Reach::Carrier(carrier) => carrier.signal(signal),
+                        Reach::Early(signals) => signals.push(signal),
                     }
                 }
             }
@@ -290,8 +290,7 @@ impl Engine {
         let name = snapshot.name.clone();
         let files = self.options.artifacts.as_deref().map(|r| attempt_files(r, &task_id, attempt));
         let payload = core.scheduler.payload_mut(key)?;
-        payload.carrier = None;
-        payload.early.clear();
+        payload.reach = Reach::Early(Vec::new());
         let args = match &payload.work.args {
             Ok(args) => args.clone(),
             Err(why) => return Some(Err((attempt, why.clone()))),

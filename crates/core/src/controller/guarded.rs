@@ -44,16 +44,19 @@ pub(super) struct Reported {
 pub(super) struct Payload {
     pub(super) work: Work,
     pub(super) completion: Arc<Completion>,
-    /// Whoever submitted it has been told that it was taken in.
-    pub(super) is_accepted: bool,
-    pub(super) carrier: Option<Arc<dyn Carrier>>,
-    /// Signals that came before the carrier.
-    pub(super) early: Vec<Signal>,
+    pub(super) reach: Reach,
+}
+
+/// Where signals to an attempt go.
+pub(super) enum Reach {
+    /// There is no carrier yet: these wait for it.
+    Early(Vec<Signal>),
+    Carrier(Arc<dyn Carrier>),
 }
 
 impl Payload {
     pub(super) fn new(work: Work, completion: Arc<Completion>) -> Self {
-        Self { work, completion, is_accepted: false, carrier: None, early: Vec::new() }
+        Self { work, completion, reach: Reach::Early(Vec::new()) }
     }
 }
 
@@ -142,7 +145,9 @@ impl Core {
 pub(super) fn hand_over(core: &mut Core, key: TaskKey, attempt: u32, carrier: Arc<dyn Carrier>) {
     let is_current = core.scheduler.snapshot(key).is_some_and(|task| task.attempt == attempt);
     if let Some(payload) = core.scheduler.payload_mut(key).filter(|_| is_current) {
-        payload.early.drain(..).for_each(|signal| carrier.signal(signal));
-        payload.carrier = Some(carrier);
+        if let Reach::Early(signals) = &mut payload.reach {
+            signals.drain(..).for_each(|signal| carrier.signal(signal));
+        }
+        payload.reach = Reach::Carrier(carrier);
     }
 }

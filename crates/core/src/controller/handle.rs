@@ -1,6 +1,7 @@
 //! What a caller holds of a submitted task (spec 6).
 
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -58,13 +59,15 @@ impl std::error::Error for WaitTimedOut {}
 /// Where a submission's fate is announced: first that it was taken in, then how it ended.
 #[derive(Default)]
 pub(super) struct Completion {
+    /// Taken in: to be seen without the lock, at every settled write.
+    is_accepted: AtomicBool,
     state: Mutex<Fate>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Fate {
-    accepted: Option<Result<(), Box<SubmitError>>>,
+    refused: Option<Box<SubmitError>>,
     ended: Option<End>,
     watchers: Vec<Watcher>,
     waiting: u32,
@@ -83,20 +86,24 @@ pub(super) struct End {
 
 impl Completion {
     pub(super) fn accept(&self) {
-        self.change(|fate| {
-            fate.accepted.get_or_insert(Ok(()));
-        });
+        if !self.is_accepted.swap(true, Ordering::Relaxed) {
+            self.change(|_| ());
+        }
+    }
+
+    pub(super) fn is_accepted(&self) -> bool {
+        self.is_accepted.load(Ordering::Relaxed)
     }
 
     pub(super) fn reject(&self, error: SubmitError) {
         self.change(|fate| {
-            fate.accepted.get_or_insert(Err(Box::new(error)));
+            fate.refused.get_or_insert_with(|| Box::new(error));
         });
     }
 
     pub(super) fn end(&self, end: End) {
+        self.is_accepted.store(true, Ordering::Relaxed);
         self.change(|fate| {
-            fate.accepted.get_or_insert(Ok(()));
             fate.ended = Some(end);
             fate.watchers.drain(..).for_each(|watcher| watcher());
         });
@@ -114,8 +121,11 @@ impl Completion {
 
     /// Waits until the submission is taken in or refused.
     pub(super) fn wait_accepted(&self) -> Result<(), SubmitError> {
-        let accepted = self.wait(None, |fate| fate.accepted.clone());
-        accepted.unwrap_or(Ok(())).map_err(|error| *error)
+        let accepted = self.wait(None, |fate| match &fate.refused {
+            Some(error) => Some(Err(SubmitError::clone(error))),
+            None => self.is_accepted().then_some(Ok(())),
+        });
+        accepted.unwrap_or(Ok(()))
     }
 
     /// Waits until the task has ended; without a time, as long as it takes.

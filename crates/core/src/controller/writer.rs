@@ -51,9 +51,7 @@ impl Engine {
     pub(super) fn settle(&self, core: &mut Core, outcome: Outcome, now: Moment) {
         match outcome {
             Outcome::Stored(key, version) | Outcome::Recorded(key, version) => {
-                if let Some(payload) = core.scheduler.payload_mut(key)
-                    && !std::mem::replace(&mut payload.is_accepted, true)
-                {
+                if let Some(payload) = core.scheduler.payload(key) {
                     payload.completion.accept();
                 }
                 core.scheduler.settled(key, version, now, &mut core.out);
@@ -129,7 +127,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
         core.journal.forget(key);
         return;
     };
-    if payload.is_accepted {
+    if payload.completion.is_accepted() {
         if let Some(task) = core.scheduler.snapshot(key) {
             core.desynced.push(task.id.clone());
         }
@@ -146,7 +144,7 @@ fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
 
 /// Nothing comes of a submission that nobody was told to be taken in.
 fn reject(core: &mut Core, key: TaskKey, error: SubmitError) {
-    if core.scheduler.payload(key).is_none_or(|payload| payload.is_accepted) {
+    if core.scheduler.payload(key).is_none_or(|payload| payload.completion.is_accepted()) {
         return;
     }
     core.journal.forget(key);
