@@ -75,8 +75,11 @@ pub(super) fn delete(root: &Path, task: &TaskSnapshot) -> Result<(), CliError> {
         Ok(()) | Err(_) => Ok(()),
     };
     let folder = task_dir(root, &task.id);
-    if !folder.is_dir() {
-        return Ok(());
+    match fs::symlink_metadata(&folder) {
+        Ok(found) if found.is_dir() => {}
+        // A body has put something else in its place: a link is removed, not followed.
+        Ok(_) => return absent_is_well(&folder, fs::remove_file(&folder)),
+        Err(error) => return absent_is_well(&folder, Err(error)),
     }
     for attempt in 1..=task.attempt {
         let files = attempt_files(root, &task.id, attempt);

@@ -54,3 +54,17 @@ fn files_that_cannot_be_deleted_keep_their_task() {
     assert!(outcome.err.contains("1.log") && outcome.err.contains("`a`"), "{outcome:?}");
     sandbox.run(&["status", "a"]).expect(0);
 }
+
+#[test]
+fn a_link_in_the_place_of_a_tasks_folder_is_removed_and_not_followed() {
+    let sandbox = Sandbox::with_tasks();
+    for id in ["a", "b"] {
+        sandbox.run_task(id, &["ok"]).expect(0);
+    }
+    let (folder, outside) = (sandbox.path("tasks.db.artifacts/a"), sandbox.path("outside"));
+    std::fs::rename(&folder, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &folder).unwrap();
+    let outcome = sandbox.run(&["prune", "--older-than", "0s"]).expect(0);
+    assert!(outcome.out.starts_with("deleted 2 tasks"), "{outcome:?}");
+    assert!(folder.symlink_metadata().is_err() && outside.join("1.log").exists());
+}
