@@ -95,9 +95,12 @@ impl Completion {
         self.is_accepted.load(Ordering::Relaxed)
     }
 
+    /// Has no effect on a submission that was taken in: a close rejects whatever is left.
     pub(super) fn reject(&self, error: SubmitError) {
         self.change(|fate| {
-            fate.refused.get_or_insert_with(|| Box::new(error));
+            if !self.is_accepted() {
+                fate.refused.get_or_insert_with(|| Box::new(error));
+            }
         });
     }
 
@@ -167,5 +170,26 @@ impl Completion {
 
     fn fate(&self) -> MutexGuard<'_, Fate> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_taken_in_is_not_refused_any_more() {
+        let completion = Completion::default();
+        completion.accept();
+        completion.reject(SubmitError::Closed);
+        assert!(completion.wait_accepted().is_ok());
+    }
+
+    #[test]
+    fn a_refusal_stands() {
+        let completion = Completion::default();
+        completion.reject(SubmitError::Closed);
+        completion.accept();
+        assert!(matches!(completion.wait_accepted(), Err(SubmitError::Closed)));
     }
 }

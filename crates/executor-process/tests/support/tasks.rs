@@ -31,7 +31,7 @@ pub fn all() -> Vec<TaskDefinition> {
             loop {
                 std::thread::park();
             }
-            #[allow(unreachable_code, reason = "gives the closure its type")]
+            #[expect(unreachable_code, reason = "gives the closure its type")]
             Ok::<(), TaskError>(())
         }),
         TaskDefinition::new("flood", |ctx: &TaskContext, times: u32| {
@@ -118,7 +118,7 @@ fn crash(_: &TaskContext, how: String) -> Done<()> {
     Ok(())
 }
 
-#[allow(unconditional_recursion, reason = "that is the point")]
+#[expect(unconditional_recursion, reason = "that is the point")]
 fn overflow(depth: u64) -> u64 {
     let page = std::hint::black_box([depth; 512]);
     overflow(depth + 1) + page[7]
