@@ -169,18 +169,29 @@ impl Engine {
             let now = self.clock.now();
             self.take_reports(&mut core, now);
             let launches = self.carry_out(&mut core, now);
+            let wakes_writer = core.journal.work_at().is_some() && {
+                self.has_writes.store(true, Ordering::Relaxed);
+                std::mem::take(&mut core.writer_waits)
+            };
+            let to_wake = std::mem::take(&mut core.to_wake);
             drop(core);
+            // Only now: whoever wakes wants the lock.
+            if wakes_writer {
+                self.writer.notify_one();
+            }
             if !launches.is_empty() {
                 let launches = self.still_ours(launches);
                 let tasks: Vec<_> = launches.iter().map(|(key, l)| (*key, l.attempt)).collect();
                 let launches = launches.into_iter().map(|(_, launch)| launch).collect();
                 let carriers = self.executor.launch_all(launches);
+                to_wake.iter().for_each(|completion| completion.wake());
                 core = self.lock();
                 for ((key, attempt), carrier) in tasks.into_iter().zip(carriers) {
                     hand_over(&mut core, key, attempt, carrier);
                 }
                 continue;
             }
+            to_wake.iter().for_each(|completion| completion.wake());
             let is_last = self.following.fetch_sub(1, Ordering::SeqCst) == 1;
             if !is_last || self.reports().is_empty() {
                 return;
@@ -208,12 +219,6 @@ impl Engine {
             if core.out.is_empty() {
                 // Keeps the allocation for the next round.
                 core.out = actions;
-            }
-        }
-        if core.journal.work_at().is_some() {
-            self.has_writes.store(true, Ordering::Relaxed);
-            if std::mem::take(&mut core.writer_waits) {
-                self.writer.notify_one();
             }
         }
         self.wake_ticker(core);

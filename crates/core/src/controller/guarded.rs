@@ -25,6 +25,8 @@ pub(super) struct Core {
     pub(super) tickets: HashMap<Ticket, Asker>,
     pub(super) next_ticket: u64,
     pub(super) launches: Vec<(TaskKey, Launch)>,
+    /// Submissions that somebody waits for were taken in.
+    pub(super) to_wake: Vec<Arc<Completion>>,
     pub(super) reported: Vec<Reported>,
     /// Reports wait, and nobody else sees to them.
     pub(super) is_ticker_needed: bool,
@@ -105,6 +107,7 @@ impl Core {
             tickets: HashMap::new(),
             next_ticket: 0,
             launches: Vec::new(),
+            to_wake: Vec::new(),
             reported: Vec::new(),
             is_ticker_needed: false,
             writer_waits: false,

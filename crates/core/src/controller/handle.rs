@@ -85,10 +85,14 @@ pub(super) struct End {
 }
 
 impl Completion {
-    pub(super) fn accept(&self) {
-        if !self.is_accepted.swap(true, Ordering::Relaxed) {
-            self.change(|_| ());
-        }
+    /// `true` when somebody waits for that, who is to be [woken](Self::wake).
+    pub(super) fn accept(&self) -> bool {
+        !self.is_accepted.swap(true, Ordering::Relaxed) && self.fate().waiting > 0
+    }
+
+    /// Wakes whoever waits.
+    pub(super) fn wake(&self) {
+        self.changed.notify_all();
     }
 
     pub(super) fn is_accepted(&self) -> bool {

@@ -51,8 +51,10 @@ impl Engine {
     pub(super) fn settle(&self, core: &mut Core, outcome: Outcome, now: Moment) {
         match outcome {
             Outcome::Stored(key, version) | Outcome::Recorded(key, version) => {
-                if let Some(payload) = core.scheduler.payload(key) {
-                    payload.completion.accept();
+                if let Some(payload) = core.scheduler.payload(key)
+                    && payload.completion.accept()
+                {
+                    core.to_wake.push(Arc::clone(&payload.completion));
                 }
                 core.scheduler.settled(key, version, now, &mut core.out);
             }

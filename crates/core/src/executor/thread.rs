@@ -136,15 +136,16 @@ impl Pool {
         let mut state = self.state();
         state.queue.extend(jobs.iter().cloned());
         self.has_jobs.store(true, Ordering::Relaxed);
-        self.provide(&mut state, jobs.len());
+        let unattended = state.queue.len().saturating_sub(state.idle - state.asleep);
+        let sleepers = jobs.len().min(unattended).min(state.asleep);
+        self.provide(&mut state);
+        // A worker that wakes wants the lock.
+        drop(state);
+        (0..sleepers).for_each(|_| self.work.notify_one());
     }
 
-    /// Sees to it that somebody comes for the jobs that were queued last.
-    fn provide(self: &Arc<Self>, state: &mut State, jobs: usize) {
-        let unattended = state.queue.len().saturating_sub(state.idle - state.asleep);
-        for _ in 0..jobs.min(unattended).min(state.asleep) {
-            self.work.notify_one();
-        }
+    /// Sees to it that there are workers for the jobs in the queue, now or soon.
+    fn provide(self: &Arc<Self>, state: &mut State) {
         while state.queue.len() > state.idle + state.fresh && state.workers < self.base {
             if !self.start_worker(state) {
                 return;
@@ -294,7 +295,7 @@ impl Carrier for Job {
             if !abandon(WAITING) && abandon(RUNNING) {
                 let mut state = self.pool.state();
                 state.workers -= 1;
-                self.pool.provide(&mut state, 0);
+                self.pool.provide(&mut state);
             }
         }
         self.control.signal(signal);
