@@ -23,6 +23,7 @@ use crate::id::{IncarnationId, TaskId};
 use crate::linger::linger;
 use crate::ownership::Ownership;
 use crate::scheduler::{Action, Policy, TaskKey};
+use crate::status::Status;
 use crate::store::{Node, TaskStore};
 use crate::task::{Registry, TaskDefinition};
 use crate::text::Text;
@@ -174,10 +175,14 @@ impl Engine {
                 std::mem::take(&mut core.writer_waits)
             };
             let to_wake = std::mem::take(&mut core.to_wake);
+            let expects_launches = std::mem::take(&mut core.expects_launches);
             drop(core);
             // Only now: whoever wakes wants the lock.
             if wakes_writer {
                 self.writer.notify_one();
+            }
+            if expects_launches {
+                self.executor.expect();
             }
             if !launches.is_empty() {
                 let launches = self.still_ours(launches);
@@ -239,6 +244,7 @@ impl Engine {
     fn act(self: &Arc<Self>, core: &mut Core, action: Action<Payload>, now: Moment) {
         match action {
             Action::Record { key, transition } => {
+                core.expects_launches |= transition.to == Status::Starting;
                 core.journal.record(key, transition, now.wall);
                 if let Some(outcome) = core.journal.record_while_down(key, now.wall) {
                     self.settle(core, outcome, now);

@@ -25,6 +25,8 @@ pub(super) struct Core {
     pub(super) tickets: HashMap<Ticket, Asker>,
     pub(super) next_ticket: u64,
     pub(super) launches: Vec<(TaskKey, Launch)>,
+    /// Tasks are to start as soon as that is stored.
+    pub(super) expects_launches: bool,
     /// Submissions that somebody waits for were taken in.
     pub(super) to_wake: Vec<Arc<Completion>>,
     pub(super) reported: Vec<Reported>,
@@ -107,6 +109,7 @@ impl Core {
             tickets: HashMap::new(),
             next_ticket: 0,
             launches: Vec::new(),
+            expects_launches: false,
             to_wake: Vec::new(),
             reported: Vec::new(),
             is_ticker_needed: false,

@@ -95,6 +95,9 @@ pub trait Executor: Send + Sync {
     /// [`UnsupportedTarget`] says why not.
     fn check(&self, target: &Target) -> Result<(), UnsupportedTarget>;
 
+    /// A hint: launches are about to come, as soon as their start is stored.
+    fn expect(&self) {}
+
     /// Starts an attempt and returns the handle that signals go to.
     ///
     /// Must not block and must not fail: whatever happens is reported through the launch's sink, in this

@@ -104,6 +104,16 @@ impl Executor for ThreadExecutor {
         functions_only(self.name(), target)
     }
 
+    /// Wakes a worker, unless one is up and looks out: to be woken takes as long as a small commit does.
+    fn expect(&self) {
+        let state = self.pool.state();
+        let is_wanted = state.idle > 0 && state.idle == state.asleep;
+        drop(state);
+        if is_wanted {
+            self.pool.work.notify_one();
+        }
+    }
+
     fn launch(&self, launch: Launch) -> Arc<dyn Carrier> {
         let job = Job::new(launch, &self.pool);
         self.pool.push(&[Arc::clone(&job)]);
