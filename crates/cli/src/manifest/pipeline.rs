@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 
 use chongming_core::{RetryPolicy, Timeout, Value};
-use chongming_pipeline::{Aggregation, Join};
+use chongming_pipeline::{Aggregation, InvalidPipeline, Join, Mistake, Pipeline};
 
 use super::policy;
 use super::reader::{Key, Node};
@@ -15,8 +15,7 @@ use crate::nearest::nearest;
 
 /// A pipeline of a manifest.
 ///
-/// Its nodes are known and their arguments fit; that they form no cycle is for the pipeline crate
-/// to say, whoever built the graph.
+/// Its nodes are known, their arguments fit, and they do not wait for one another in a circle.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PipelineEntry {
     /// The name that it is run by.
@@ -84,6 +83,7 @@ pub(super) fn pipeline(
     fields.finish();
     let nodes = nodes?;
     check_dependencies(&nodes);
+    check_cycles(&nodes);
     let nodes = nodes.into_iter().map(|located| located.entry).collect();
     Some(PipelineEntry { name: name?, aggregation, nodes })
 }
@@ -274,6 +274,22 @@ fn check_dependencies(nodes: &[Located<'_, '_>]) {
             } else if is_repeated {
                 place.problem(format!("is `{dependency}` for a second time: remove one"));
             }
+        }
+    }
+}
+
+/// The pipeline crate knows what a circle is; here is where to find it.
+fn check_cycles(nodes: &[Located<'_, '_>]) {
+    let graph = nodes.iter().fold(Pipeline::new("graph"), |graph, Located { entry, .. }| {
+        let node = chongming_pipeline::Node::new(&*entry.id, &*entry.task);
+        graph.node(node.depends_on(entry.depends_on.iter().map(String::as_str)))
+    });
+    let Err(InvalidPipeline { mistakes, .. }) = graph.check() else { return };
+    for mistake in &mistakes {
+        let Mistake::Cycle(ids) = mistake else { continue };
+        let first = nodes.iter().find(|node| ids.iter().any(|id| **id == *node.entry.id));
+        if let Some(node) = first {
+            node.id.problem(format!("is in a circle: {mistake}; remove one of the `depends_on`"));
         }
     }
 }

@@ -269,6 +269,11 @@ fn pipelines_are_checked() {
     check_nodes("{id='a',task='t'},{id='a',task='t'}", "'a'", &["nodes[1].id", "`a`"]);
     check_nodes("{id='a',task='t',depends_on=['zz']}", "'zz'", &["`zz`", "no node"]);
     check_nodes("{id='a',task='t',depends_on=['a']}", "'a'", &["`a` itself"]);
+    check_nodes(
+        "{id='z',task='t'},{id='a',task='t',depends_on=['b','z']},{id='b',task='t',depends_on=['a']}",
+        "'a',task",
+        &["circle", "a → b → a"],
+    );
     check_nodes("{id='a',task='nope'}", "'nope'", &["`nope`", "no task"]);
     check_nodes("{id='a',task='t',join='quorum'}", "'quorum'", &["quorum", "refused"]);
     check_nodes("{id='a',task='t',join='all'}", "'all'", &["all_succeeded"]);

@@ -22,7 +22,7 @@ mod tests;
 /// How long a touch may wait for company.
 const TOUCH_DELAY: Duration = Duration::from_millis(200);
 /// Pause between two attempts to reach a store that failed: the first, and the longest.
-const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Most tasks in one batch.
 const MAX_BATCH: usize = 2048;
 /// Most fault reports that are kept.
