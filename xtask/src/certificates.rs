@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::postgres::finish;
+use chongming_test_postgres::finish;
 
 /// Where they lie.
 pub(crate) struct Certificates {
@@ -20,14 +20,14 @@ pub(crate) fn make(folder: &Path, openssl: impl Fn() -> Command) -> Result<Certi
     let new = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
     let mut make = openssl();
     make.args(["req", "-x509"]).args(new).args(["-days", "30", "-subj", "/CN=test authority"]);
-    finish(make.arg("-keyout").arg(&authority_key).arg("-out").arg(&authority), "openssl")?;
+    finish(make.arg("-keyout").arg(&authority_key).arg("-out").arg(&authority))?;
     let mut ask = openssl();
     ask.arg("req").args(new).args(["-subj", "/CN=localhost"]);
     ask.args(["-addext", "subjectAltName=DNS:localhost", "-keyout"]).arg(&key);
-    finish(ask.arg("-out").arg(&request), "openssl")?;
+    finish(ask.arg("-out").arg(&request))?;
     let mut sign = openssl();
     sign.args(["x509", "-req", "-days", "30", "-copy_extensions", "copy", "-in"]).arg(&request);
     sign.arg("-CA").arg(&authority).arg("-CAkey").arg(&authority_key);
-    finish(sign.args(["-set_serial", "1", "-out"]).arg(&server), "openssl")?;
+    finish(sign.args(["-set_serial", "1", "-out"]).arg(&server))?;
     Ok(Certificates { authority, server, key })
 }

@@ -11,12 +11,13 @@ struct Edges {
 
 const CORE: &str = "chongming-core";
 const CONTRACT: &str = "chongming-contract";
+const TEST_POSTGRES: &str = "chongming-test-postgres";
 
 const ALLOWED: &[Edges] = &[
     Edges { name: CORE, normal: &[], dev: &[CONTRACT] },
     Edges { name: CONTRACT, normal: &[CORE], dev: &[] },
     Edges { name: "chongming-store-sqlite", normal: &[CORE], dev: &[CONTRACT] },
-    Edges { name: "chongming-store-postgres", normal: &[CORE], dev: &[CONTRACT] },
+    Edges { name: "chongming-store-postgres", normal: &[CORE], dev: &[CONTRACT, TEST_POSTGRES] },
     Edges { name: "chongming-executor-process", normal: &[CORE], dev: &[CONTRACT] },
     Edges { name: "chongming-pipeline", normal: &[CORE], dev: &["chongming-store-sqlite"] },
     Edges {
@@ -33,10 +34,17 @@ const ALLOWED: &[Edges] = &[
     // Plays the command line as well as an embedding program.
     Edges {
         name: "chongming-torture",
-        normal: &[CORE, "chongming-store-sqlite", "chongming-store-postgres", "chongming-task"],
+        normal: &[
+            CORE,
+            "chongming-store-sqlite",
+            "chongming-store-postgres",
+            "chongming-task",
+            TEST_POSTGRES,
+        ],
         dev: &[],
     },
-    Edges { name: "xtask", normal: &[], dev: &[] },
+    Edges { name: TEST_POSTGRES, normal: &[], dev: &[] },
+    Edges { name: "xtask", normal: &[TEST_POSTGRES], dev: &[] },
 ];
 
 /// The edges that are not in the table, and third-party dependencies of the core.

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::cluster::{finish, is_root};
+use chongming_test_postgres::{finish, is_root};
 
 const SIZE: &str = "48m";
 

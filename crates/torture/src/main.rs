@@ -7,7 +7,6 @@
 
 mod body;
 mod checker;
-mod cluster;
 mod disk;
 mod history;
 mod marks;

@@ -8,10 +8,10 @@ use std::process::Child;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use chongming_test_postgres::{Server, Stop};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::body::KINDS;
-use crate::cluster::Cluster;
 use crate::disk::SmallDisk;
 use crate::history::{Answer, History, Micros, Moment, Span, Supervisor};
 use crate::marks::now;
@@ -30,7 +30,7 @@ const LATELY: usize = 10;
 /// What can be taken from all supervisors at once.
 pub(crate) enum Outage {
     Disk(SmallDisk),
-    Server(Cluster),
+    Server(Server),
     /// Nothing that we may break.
     Nothing,
 }
@@ -427,8 +427,8 @@ impl Monkey {
                 disk.fill()?;
                 self.note("fill", &format!("for {ms} ms"));
             }
-            Outage::Server(cluster) => {
-                cluster.crash();
+            Outage::Server(server) => {
+                server.stop(Stop::Immediate);
                 self.note("crash", &format!("for {ms} ms"));
             }
             Outage::Nothing => return Ok(()),
@@ -441,7 +441,7 @@ impl Monkey {
         let Some((from, _)) = self.broken.take() else { return Ok(()) };
         match &mut self.outage {
             Outage::Disk(disk) => disk.empty()?,
-            Outage::Server(cluster) => cluster.resume()?,
+            Outage::Server(server) => server.start()?,
             Outage::Nothing => {}
         }
         self.history.outages.push(Span { from, to: now() });

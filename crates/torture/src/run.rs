@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chongming_core::Ownership;
+use chongming_test_postgres::{Server, is_root};
 
 use crate::checker::{self, Finding};
-use crate::cluster::{Cluster, is_root};
 use crate::disk::SmallDisk;
 use crate::history::History;
 use crate::marks;
@@ -84,8 +84,8 @@ fn run(options: &Options, folder: &Path) -> Result<Vec<Finding>, String> {
             (Database::Sqlite(disk.join("t.db")), outage)
         }
         Store::OwnPostgres => {
-            let cluster = Cluster::start(folder)?;
-            (Database::Postgres(cluster.dsn()), Outage::Server(cluster))
+            let server = own_server(&folder.join("postgres"))?;
+            (Database::Postgres(server.dsn()), Outage::Server(server))
         }
         Store::Postgres(dsn) => (Database::Postgres(dsn.clone()), Outage::Nothing),
     };
@@ -113,6 +113,16 @@ fn run(options: &Options, folder: &Path) -> Result<Vec<Finding>, String> {
         }
     }
     Ok(findings)
+}
+
+/// A server of our own in this folder, to be stopped and started at bad moments.
+fn own_server(folder: &Path) -> Result<Server, String> {
+    let programs = chongming_test_postgres::programs();
+    let programs = programs.ok_or("there is no Postgres here: install postgresql")?;
+    fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut server = Server::make(&programs, folder)?;
+    server.start()?;
+    Ok(server)
 }
 
 /// What killed supervisors left behind ends soon, or never.

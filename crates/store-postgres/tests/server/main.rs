@@ -1,7 +1,6 @@
 //! What only a real server can show; see `support` for how one is found.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod cluster;
 mod contract;
 mod doorbell;
 mod faults;

@@ -10,11 +10,12 @@ use chongming_core::{
     TaskSnapshot, Timestamp, Trigger, machine,
 };
 use chongming_store_postgres::{Options, PostgresStore};
+use chongming_test_postgres::{Server, Stop};
 
-use crate::cluster::{Cluster, Stop};
+use crate::support::own_server;
 
-fn connect(cluster: &Cluster) -> PostgresStore {
-    let dsn = format!("{}&connect_timeout=1", cluster.dsn());
+fn connect(server: &Server) -> PostgresStore {
+    let dsn = format!("{}&connect_timeout=1", server.dsn());
     PostgresStore::connect(&dsn, Options::default()).unwrap()
 }
 
@@ -44,8 +45,8 @@ fn persist(store: &PostgresStore, entry: Entry, repeated: &EntryError) {
 #[test]
 fn a_writer_outlasts_restarts() {
     const TASKS: usize = 400;
-    let Some(cluster) = Cluster::start("a writer and restarts") else { return };
-    let store = connect(&cluster);
+    let Some((_folder, mut server)) = own_server("a writer and restarts") else { return };
+    let store = connect(&server);
     let at = Timestamp::from_micros(1_800_000_000_000_000);
     let (say, hear) = mpsc::channel();
     thread::scope(|scope| {
@@ -71,8 +72,8 @@ fn a_writer_outlasts_restarts() {
         // Each stop comes in the middle of work, wherever the writer is by then.
         for (stop, after) in STOPS.into_iter().zip([50, 150, 250]) {
             while hear.recv().unwrap() < after {}
-            cluster.stop(stop);
-            cluster.start_again();
+            server.stop(stop);
+            server.start().unwrap();
         }
         assert_eq!(hear.into_iter().last(), Some(TASKS - 1));
     });
@@ -89,14 +90,14 @@ fn a_writer_outlasts_restarts() {
 #[test]
 fn a_controller_outlasts_restarts() {
     const TASKS: usize = 300;
-    let Some(cluster) = Cluster::start("a controller and restarts") else { return };
+    let Some((_folder, mut server)) = own_server("a controller and restarts") else { return };
     let (say, hear) = mpsc::channel();
     let body = move |_: &TaskContext, number: u64| {
         say.send(())?;
         Ok::<_, TaskError>(number)
     };
     let controller = Controller::builder()
-        .store(Arc::new(connect(&cluster)))
+        .store(Arc::new(connect(&server)))
         .max_parallel(8)
         .register(TaskDefinition::new("count", body))
         .build()
@@ -110,15 +111,15 @@ fn a_controller_outlasts_restarts() {
         });
         for (stop, bodies) in STOPS.into_iter().zip([50, 100, 100]) {
             (0..bodies).for_each(|_| hear.recv().unwrap());
-            cluster.stop(stop);
-            cluster.start_again();
+            server.stop(stop);
+            server.start().unwrap();
         }
     });
     controller.wait_all(None).unwrap();
     assert_eq!(controller.desynced_tasks(), []);
     let closed = controller.close(CloseMode::Wait, Duration::from_secs(30), true);
     assert_eq!((closed.unfinished, closed.unwritten), (0, 0));
-    let store = connect(&cluster);
+    let store = connect(&server);
     let tasks = all(&store);
     assert_eq!(tasks.len(), TASKS);
     for task in tasks {

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use chongming_core::store::{Entry, StoreError, TaskFilter, TaskStore};
 use chongming_core::{TaskId, TaskSnapshot, Timestamp};
 use chongming_store_postgres::{Options, PostgresStore};
+use chongming_test_postgres::Server;
 use postgres::{Client, NoTls};
+use tempfile::TempDir;
 
 /// Names a server whose databases may be written to: a connection string.
 pub(crate) const VARIABLE: &str = "CHONGMING_TEST_POSTGRES";
@@ -65,6 +67,24 @@ impl Schema {
     pub(crate) fn client(&self) -> Client {
         Client::connect(&self.dsn, NoTls).unwrap()
     }
+}
+
+/// A server of one test's own, which it may stop and start, with its folder: the order in which the two are
+/// given makes the server end first.
+///
+/// `None`, with a line that says so, where there are no programs. With CI set that is an error.
+pub(crate) fn own_server(test: &str) -> Option<(TempDir, Server)> {
+    let Some(programs) = chongming_test_postgres::programs() else {
+        let why = "there is no Postgres server to start; install postgresql";
+        assert!(std::env::var_os("CI").is_none(), "{test}: {why}");
+        skipped(test, why);
+        return None;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut server = Server::make(&programs, folder.path()).unwrap();
+    server.set("fsync=off");
+    server.start().unwrap();
+    Some((folder, server))
 }
 
 /// Says that a test did not run. Not by `eprintln`, which the test runner would hide.
