@@ -16,14 +16,21 @@ use crate::row::{
 /// For conditions on the lease only: leases themselves are looked up once for each holder.
 const WITH_LEASE: &str = "tasks t LEFT JOIN nodes n ON n.incarnation = t.supervisor";
 
+const HISTORY: &str = "SELECT h.version, h.from_status, h.to_status, h.at, h.trigger, h.reason \
+    FROM transitions h WHERE h.task_seq = (SELECT seq FROM tasks WHERE id = ?1) AND h.version > ?2 \
+    ORDER BY h.version LIMIT ?3";
+
+fn one_task() -> String {
+    format!("SELECT {TASK_COLUMNS}, n.lease_until FROM {WITH_LEASE} WHERE t.id = ?1")
+}
+
 pub(crate) fn get(connection: &Connection, id: &TaskId) -> rusqlite::Result<Option<TaskSnapshot>> {
-    let sql = format!("SELECT {TASK_COLUMNS}, n.lease_until FROM {WITH_LEASE} WHERE t.id = ?1");
     let task = |row: &Row<'_>| {
         let mut task = Reader::default().task(row)?;
         task.lease_until = optional_time(row, TASK_WIDTH)?;
         Ok(task)
     };
-    connection.prepare_cached(&sql)?.query_row([id.as_str()], task).optional()
+    connection.prepare_cached(&one_task())?.query_row([id.as_str()], task).optional()
 }
 
 pub(crate) fn history(
@@ -32,11 +39,7 @@ pub(crate) fn history(
     after: u64,
     at_most: usize,
 ) -> rusqlite::Result<Vec<Transition>> {
-    let mut statement = connection.prepare_cached(
-        "SELECT h.version, h.from_status, h.to_status, h.at, h.trigger, h.reason FROM transitions h \
-         WHERE h.task_seq = (SELECT seq FROM tasks WHERE id = ?1) AND h.version > ?2 \
-         ORDER BY h.version LIMIT ?3",
-    )?;
+    let mut statement = connection.prepare_cached(HISTORY)?;
     let after = i64::try_from(after).unwrap_or(i64::MAX);
     let rows = statement
         .query_map(params![id.as_str(), after, limit(at_most)], |row| transition(row, id))?;
@@ -311,19 +314,49 @@ fn json(value: &(impl serde::Serialize + ?Sized)) -> rusqlite::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::connection::{Place, connect};
     use crate::error::Subject;
     use chongming_core::BucketSet;
     use chongming_core::store::Now;
+    use rusqlite::StatementStatus;
     use std::time::Duration;
 
-    fn plan(sql: &str) -> String {
-        let mut connection = Connection::open_in_memory().unwrap();
+    fn database() -> Connection {
+        let mut connection = connect(&Place::Memory).unwrap();
         let subject = Subject { name: "x".into(), lock_wait: Duration::ZERO };
         crate::schema::ensure(&mut connection, &subject).unwrap();
+        connection
+    }
+
+    fn plan(sql: &str) -> String {
+        let connection = database();
         let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let parameters = vec![Parameter::Null; statement.parameter_count()];
         let rows = statement.query_map(params_from_iter(parameters), |row| row.get(3)).unwrap();
         rows.collect::<rusqlite::Result<Vec<String>>>().unwrap().join("\n")
+    }
+
+    #[test]
+    fn a_statement_is_parsed_once_however_often_its_parameters_change() {
+        let connection = database();
+        let query = TaskQuery {
+            filter: TaskFilter { statuses: Some(StatusSet::unfinished()), ..TaskFilter::default() },
+            after: None,
+            limit: 10,
+        };
+        for number in 1..4 {
+            let id = TaskId::new(format!("task-{number}")).unwrap();
+            get(&connection, &id).unwrap();
+            history(&connection, &id, number, 10).unwrap();
+            page(&connection, &query, i64::MAX).unwrap();
+        }
+        let conditions = Conditions::of(&query.filter).unwrap();
+        let states = newest_in_state(&conditions, "?3", "?1", "?2");
+        for sql in [one_task(), HISTORY.to_owned(), states] {
+            let statement = connection.prepare_cached(&sql).unwrap();
+            assert!(statement.get_status(StatementStatus::Run) >= 3, "{sql}");
+            assert_eq!(statement.get_status(StatementStatus::RePrepare), 0, "{sql}");
+        }
     }
 
     #[test]
