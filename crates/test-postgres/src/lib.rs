@@ -71,9 +71,7 @@ impl Server {
         ];
         let (programs, folder) = (programs.to_owned(), folder.to_owned());
         let server = Self { programs, folder, port, settings, running: None };
-        if is_root() {
-            finish(Command::new("chown").arg(UNPRIVILEGED).arg(&server.folder))?;
-        }
+        give(&server.folder)?;
         let mut initdb = server.command(&server.programs.join("initdb"));
         initdb.arg("-D").arg(server.data()).args(["--auth=trust", "--username=postgres"]);
         finish(initdb.args(["--encoding=UTF8", "--no-locale", "--no-sync"]))?;
@@ -143,16 +141,7 @@ impl Server {
 
     /// A program that runs in the server's folder, as the server's user.
     pub fn command(&self, program: &Path) -> Command {
-        let mut command = if is_root() {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--clear-groups"]);
-            command.arg(program);
-            command
-        } else {
-            Command::new(program)
-        };
-        command.current_dir(&self.folder);
-        command
+        unprivileged(program, &self.folder)
     }
 
     fn log(&self) -> PathBuf {
@@ -164,6 +153,28 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.stop(Stop::Immediate);
     }
+}
+
+/// Gives a folder to the user that [`unprivileged`] programs run as.
+///
+/// # Errors
+/// What went wrong, as text.
+pub fn give(folder: &Path) -> Result<(), String> {
+    if is_root() { finish(Command::new("chown").arg(UNPRIVILEGED).arg(folder)) } else { Ok(()) }
+}
+
+/// A program that runs in this folder, and not as root.
+pub fn unprivileged(program: &Path, folder: &Path) -> Command {
+    let mut command = if is_root() {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", UNPRIVILEGED, "--regid", UNPRIVILEGED, "--clear-groups"]);
+        command.arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.current_dir(folder);
+    command
 }
 
 /// Are we root, whom Postgres does not run for?

@@ -5,6 +5,7 @@ mod contract;
 mod doorbell;
 mod faults;
 mod opening;
+mod pgbouncer;
 mod pooler;
 mod restarts;
 mod roles;
