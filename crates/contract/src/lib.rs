@@ -43,17 +43,13 @@
 #![forbid(unsafe_code)]
 
 mod breach;
-mod cases;
 mod clause;
-mod clauses;
 pub mod executor;
-mod fixture;
 mod report;
-mod sample;
+mod store;
 
 pub use breach::Breach;
+pub(crate) use clause::__clause_table;
 pub use clause::Clause;
-pub(crate) use clauses::__clause_table;
-pub use clauses::CLAUSES;
-pub use fixture::{Data, Fixture};
-pub use report::{Report, Verdict, assert_clause, check, run};
+pub use report::{Report, Verdict};
+pub use store::{CLAUSES, Data, Fixture, assert_clause, check, run};

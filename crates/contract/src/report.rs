@@ -7,8 +7,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::breach::Breach;
 use crate::clause::{Case, Clause};
-use crate::clauses::CASES;
-use crate::fixture::Fixture;
 
 /// What became of one clause.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,29 +61,6 @@ fn explain(f: &mut impl fmt::Write, clause: &Clause, verdict: &Verdict) -> fmt::
     }
 }
 
-/// Runs every clause on fresh data each.
-#[must_use]
-pub fn run(fixture: &dyn Fixture) -> Report {
-    judge_all(CASES, |look| look(&*fixture.fresh()))
-}
-
-/// Runs one of the [`CLAUSES`](crate::CLAUSES) on fresh data; `None` when it is none of them.
-#[must_use]
-pub fn check(clause: &Clause, fixture: &dyn Fixture) -> Option<Verdict> {
-    let case = CASES.iter().find(|case| case.clause == *clause)?;
-    Some(verdict(|| (case.look)(&*fixture.fresh())))
-}
-
-/// Runs one clause by its name; panics with the breach when it does not hold. For `#[test]` functions.
-///
-/// Where the fixture's data [is missing](Fixture::missing), a line on stderr says that the clause was skipped.
-///
-/// # Panics
-/// When the clause does not hold, or there is none of this name.
-pub fn assert_clause(name: &str, fixture: &dyn Fixture) {
-    assert_case(CASES, name, fixture.missing(), |look| look(&*fixture.fresh()));
-}
-
 /// Judges all cases.
 pub(crate) fn judge_all<F>(
     cases: &'static [Case<F>],
@@ -118,7 +93,7 @@ pub(crate) fn assert_case<F>(
     }
 }
 
-fn verdict(judge: impl FnOnce() -> Result<(), Breach>) -> Verdict {
+pub(crate) fn verdict(judge: impl FnOnce() -> Result<(), Breach>) -> Verdict {
     match catch_unwind(AssertUnwindSafe(judge)) {
         Ok(Ok(())) => Verdict::Holds,
         Ok(Err(breach)) => Verdict::Broken(breach),

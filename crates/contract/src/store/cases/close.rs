@@ -7,8 +7,8 @@ use chongming_core::store::{
 use chongming_core::{CommandId, Status, Trigger};
 
 use crate::breach::{Outcome, fails, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, command, create, full, incarnation, node, now, progress, save_with, step,
     stored, task, touch, versions,
 };

@@ -4,8 +4,10 @@ use chongming_core::store::EntryError;
 use chongming_core::{Progress, Status};
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
-use crate::sample::{accepted, at, create, full, progress, refused, save, stored, task, touch};
+use crate::store::fixture::Data;
+use crate::store::sample::{
+    accepted, at, create, full, progress, refused, save, stored, task, touch,
+};
 
 pub(crate) fn changes_nothing_else(data: &dyn Data) -> Outcome {
     let store = data.connect();

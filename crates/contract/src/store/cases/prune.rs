@@ -6,8 +6,8 @@ use chongming_core::store::{Now, PruneRequest, Pruned, TaskFilter, TaskStore};
 use chongming_core::{Status, TaskSnapshot, Trigger};
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, command, create, finds, held, node, now, step, stored, task, task_in,
     versions,
 };

@@ -9,8 +9,8 @@ use chongming_core::{
 };
 
 use crate::breach::{Outcome, present, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, command, create, node, now, save, save_with, step, stored, task, task_in,
     touch,
 };

@@ -8,8 +8,8 @@ use chongming_core::store::{
 use chongming_core::{CommandId, TaskId, Timestamp};
 
 use crate::breach::{Outcome, present, same};
-use crate::fixture::Data;
-use crate::sample::{MINUTE, at, command, incarnation, node, now};
+use crate::store::fixture::Data;
+use crate::store::sample::{MINUTE, at, command, incarnation, node, now};
 
 /// Claims for a minute; the ids.
 fn claim(store: &dyn TaskStore, holder: &str, limit: usize, time: i64) -> Outcome<Vec<String>> {

@@ -4,8 +4,8 @@ use chongming_core::store::EntryError;
 use chongming_core::{Failure, FailureKind, Status, Trigger, Value};
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, create, full, incarnation, moved, node, now, progress, refused, save,
     save_if_expired, save_with, step, stored, task, task_in, touch, versions,
 };

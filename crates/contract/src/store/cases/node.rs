@@ -6,8 +6,8 @@ use chongming_core::store::{Beat, EntryError, Node, Now, TaskStore};
 use chongming_core::{BucketSet, Status, TaskSnapshot};
 
 use crate::breach::{Outcome, present, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, create, held, incarnation, node, now, refused, save, save_if_expired,
     stored, task_in,
 };

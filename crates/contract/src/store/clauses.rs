@@ -1,10 +1,10 @@
-//! The one list of clauses. From it come the table, the tests, and (through dead-code warnings) the proof
+//! The one list of clauses of the store contract. From it come the table, the tests, and (through dead-code warnings) the proof
 //! that no case was forgotten.
 
+use super::cases;
+use super::fixture::Data;
 use crate::breach::Breach;
-use crate::cases;
 use crate::clause::{Case, Clause};
-use crate::fixture::Data;
 
 /// Hands all clauses to another macro of this crate, behind what it was given.
 #[doc(hidden)]
@@ -404,63 +404,6 @@ macro_rules! __each_clause {
         }
     };
 }
-
-/// Makes a `#[test]` of each clause, which is judged by `$assert(name, fixture)`.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! __clause_tests {
-    (
-        [$assert:path, $fixture:expr]
-        $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+
-    ) => {
-        #[cfg(test)]
-        fn __assert_clause(name: &str) {
-            $assert(name, &$fixture);
-        }
-        $(
-            mod $group {
-                $(
-                    #[test]
-                    fn $case() {
-                        super::__assert_clause(concat!(
-                            stringify!($group), "::", stringify!($case)
-                        ));
-                    }
-                )+
-            }
-        )+
-    };
-}
-
-/// Makes the table of clauses, and that of the cases (functions of type `$look`, in a module for each group).
-macro_rules! __clause_table {
-    ([$look:ty] $($group:ident { $($case:ident: $rule:literal, $why:literal;)+ })+) => {
-        /// Every clause, in groups.
-        pub static CLAUSES: &[Clause] = &[
-            $($(
-                Clause {
-                    name: concat!(stringify!($group), "::", stringify!($case)),
-                    rule: $rule,
-                    why: $why,
-                },
-            )+)+
-        ];
-
-        pub(crate) static CASES: &[Case<$look>] = &[
-            $($(
-                Case {
-                    clause: Clause {
-                        name: concat!(stringify!($group), "::", stringify!($case)),
-                        rule: $rule,
-                        why: $why,
-                    },
-                    look: cases::$group::$case,
-                },
-            )+)+
-        ];
-    };
-}
-pub(crate) use __clause_table;
 
 crate::__each_clause!(__clause_table fn(&dyn Data) -> Result<(), Breach>);
 

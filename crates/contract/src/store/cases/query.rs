@@ -4,8 +4,8 @@ use chongming_core::store::{Count, Now, TaskFilter, TaskQuery, TaskStore};
 use chongming_core::{BucketSet, Status, StatusSet, TaskSnapshot};
 
 use crate::breach::{Outcome, present, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, create, finds, held, ids, incarnation, node, now, save, stored, task,
     task_in,
 };

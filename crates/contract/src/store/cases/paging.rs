@@ -6,9 +6,9 @@ use chongming_core::Status;
 use chongming_core::store::{Cursor, PruneRequest, StoreErrorKind, TaskPage, TaskQuery, TaskStore};
 
 use crate::breach::{Outcome, fails, present, same};
-use crate::cases::query::{all, fill, fill_with, in_states};
-use crate::fixture::Data;
-use crate::sample::{accepted, at, create, finds, now, save, task, task_in};
+use crate::store::cases::query::{all, fill, fill_with, in_states};
+use crate::store::fixture::Data;
+use crate::store::sample::{accepted, at, create, finds, now, save, task, task_in};
 
 pub(crate) fn newest_created_first(data: &dyn Data) -> Outcome {
     let store = data.connect();

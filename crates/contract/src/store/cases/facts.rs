@@ -3,7 +3,7 @@
 use chongming_core::store::FACT_NUM_BUCKETS;
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
+use crate::store::fixture::Data;
 
 pub(crate) fn first_writer_wins(data: &dyn Data) -> Outcome {
     let (one, other) = (data.connect(), data.connect());

@@ -4,8 +4,10 @@ use chongming_core::Trigger;
 use chongming_core::store::EntryError;
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
-use crate::sample::{accepted, at, create, full, progress, refused, step, stored, task, versions};
+use crate::store::fixture::Data;
+use crate::store::sample::{
+    accepted, at, create, full, progress, refused, step, stored, task, versions,
+};
 
 pub(crate) fn reads_back(data: &dyn Data) -> Outcome {
     let store = data.connect();

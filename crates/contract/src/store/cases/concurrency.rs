@@ -7,8 +7,8 @@ use chongming_core::store::{EntryError, Receipt, ReceiptKind, TaskStore};
 use chongming_core::{Status, Trigger};
 
 use crate::breach::{Breach, Outcome, present, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     MINUTE, accepted, at, command, connections, create, held, incarnation, node, now, progress,
     save, save_if_expired, save_with, step, stored, task, touch, versions,
 };

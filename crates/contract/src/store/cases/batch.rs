@@ -4,8 +4,8 @@ use chongming_core::store::{EntryError, StoreErrorKind};
 use chongming_core::{Progress, Status, Trigger, Value};
 
 use crate::breach::{Outcome, fails, results, same};
-use crate::fixture::Data;
-use crate::sample::{
+use crate::store::fixture::Data;
+use crate::store::sample::{
     accepted, at, create, progress, save, save_with, step, stored, task, task_in, touch, versions,
 };
 

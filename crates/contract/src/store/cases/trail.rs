@@ -4,8 +4,8 @@ use chongming_core::store::EntryError;
 use chongming_core::{Status, Trigger};
 
 use crate::breach::{Outcome, same};
-use crate::fixture::Data;
-use crate::sample::{accepted, create, refused, save_with, step, task, task_in, versions};
+use crate::store::fixture::Data;
+use crate::store::sample::{accepted, create, refused, save_with, step, task, task_in, versions};
 
 pub(crate) fn repeated_row_is_skipped(data: &dyn Data) -> Outcome {
     let store = data.connect();
