@@ -7,15 +7,17 @@ use std::path::Path;
 
 use chongming_contract::CLAUSES;
 
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 10] = [
     ("fixture", "main.rs"),
     ("report", "main.rs"),
     ("struct", "store/mod.rs"),
+    ("record", "store/records.rs"),
     ("write", "store/write.rs"),
     ("save", "store/write.rs"),
     ("page", "store/read.rs"),
     ("claim", "store/commands.rs"),
     ("beat", "store/nodes.rs"),
+    ("use", "main.rs"),
 ];
 
 /// What stands between the marks of this part, without indentation.

@@ -12,6 +12,8 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use chongming_contract::{Data, Fixture};
 use chongming_core::store::TaskStore;
+#[cfg(test)]
+use chongming_core::{Controller, Submit, TaskContext, TaskDefinition, TaskError};
 use redb::Database;
 
 use store::RedbStore;
@@ -65,5 +67,21 @@ impl Data for Place {
 mod clauses {
     use super::*;
     chongming_contract::contract_tests!(OnDisk);
+}
+// guide: end
+
+// guide: use
+#[test]
+fn a_controller_runs_on_it() -> Result<(), Box<dyn Error>> {
+    let greet = |_: &TaskContext, name: String| Ok::<_, TaskError>(format!("hello {name}"));
+    let place = OnDisk.fresh();
+    let controller = Controller::builder()
+        .store(place.connect())
+        .register(TaskDefinition::new("greet", greet))
+        .build()?;
+    let run = controller.submit(Submit::new("greet").args("you".to_owned()))?;
+    assert!(run.wait(None)?.ok());
+    assert_eq!(controller.history(run.id())?.len(), 4);
+    Ok(())
 }
 // guide: end

@@ -76,6 +76,7 @@ impl TaskRecord {
         })
     }
 
+    // guide: record
     pub(super) fn into_task(self) -> Result<TaskSnapshot> {
         let id = TaskId::new(&self.id).map_err(unreadable)?;
         let mut task =
@@ -101,6 +102,7 @@ impl TaskRecord {
         task.updated_at = time(self.updated_at);
         Ok(task.restored(self.status.parse().map_err(unreadable)?, self.version))
     }
+    // guide: end
 }
 
 fn time(micros: i64) -> Timestamp {
