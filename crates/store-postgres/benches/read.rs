@@ -21,6 +21,8 @@ use server::{Anything, SCHEMA, Server};
 
 const SAMPLES: usize = 500;
 const PAGE: usize = 100;
+/// What `ps` asks for.
+const PS_PAGE: usize = 1000;
 
 /// Of a hundred tasks one is unfinished and one has failed.
 const FILL: &str = "INSERT INTO tasks (id, status, status_version, name, owner, supervisor, created_at, \
@@ -63,21 +65,25 @@ fn main() -> Result<(), Anything> {
             })?;
             report.line(get, ours, "µs", raw);
         }
-        let conditions = [(all, "TRUE", None), (unfinished, "t.status < 9", Some(StatusSet::unfinished()))];
-        for (name, condition, statuses) in conditions {
+        let pages = [
+            (all, "TRUE", None, PAGE),
+            (unfinished, "t.status < 9", Some(StatusSet::unfinished()), PS_PAGE),
+        ];
+        for (name, condition, statuses, limit) in pages {
             if !report.wants(name) {
                 continue;
             }
             let sql = format!(
                 "SELECT {COLUMNS} FROM (SELECT * FROM tasks t WHERE {condition} AND t.seq < $1 \
-                 ORDER BY t.seq DESC LIMIT 101) t LEFT JOIN nodes n ON n.incarnation = t.supervisor \
-                 ORDER BY t.seq DESC"
+                 ORDER BY t.seq DESC LIMIT {}) t LEFT JOIN nodes n ON n.incarnation = t.supervisor \
+                 ORDER BY t.seq DESC",
+                limit + 1
             );
-            let raw = raw(&mut client, &sql, &[&i64::MAX], PAGE + 1)?;
+            let raw = raw(&mut client, &sql, &[&i64::MAX], limit + 1)?;
             let filter = TaskFilter { statuses, ..TaskFilter::default() };
-            let query = TaskQuery { filter, after: None, limit: PAGE };
+            let query = TaskQuery { filter, after: None, limit };
             let ours = median(|| match store.query(&query)?.tasks.len() {
-                PAGE => Ok(()),
+                found if found == limit => Ok(()),
                 other => Err(format!("{other} tasks on the page").into()),
             })?;
             report.line(name, ours, "µs", raw);
