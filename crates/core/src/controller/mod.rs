@@ -12,6 +12,7 @@ mod handle;
 mod inbox;
 mod intake;
 mod journal;
+mod lease;
 mod node;
 mod orchestration;
 mod run;
