@@ -3,14 +3,14 @@
 
 mod support;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Abilities, AttemptSink, Backoff, Carrier, Controller, Executor, Launch, ManualClock,
+    Abilities, AttemptSink, Backoff, Carrier, Clock, Controller, Executor, Launch, ManualClock,
     ReconcileOutcome, Report, RetryPolicy, Status, Submit, Target, TaskContext, TaskDefinition,
     TaskError, ThreadExecutor, Timestamp, UnsupportedTarget, reconcile,
 };
@@ -29,8 +29,7 @@ fn lapse(store: &Faulty, holder: &Controller, status: Status) {
         std::thread::yield_now();
     }
     store.retire(holder.incarnation(), Now::Store).unwrap();
-    let at = Timestamp::from_micros(0);
-    let found = reconcile(store, holder.ownership(), false, None, at).unwrap();
+    let found = reconcile(store, holder.ownership(), false, None, &*clock()).unwrap();
     let outcomes: Vec<_> = found.iter().map(|found| found.outcome).collect();
     assert_eq!(outcomes, [ReconcileOutcome::MarkedLost], "{found:?}");
 }
@@ -255,4 +254,39 @@ fn what_a_store_did_not_take_is_written_as_soon_as_it_takes_a_beat() {
     while store.get(&id("a")).unwrap().is_none() {
         std::thread::yield_now();
     }
+}
+
+/// Its wall clock is a second later at each look.
+#[derive(Default)]
+struct Hasty(AtomicI64);
+
+impl Clock for Hasty {
+    fn wall(&self) -> Timestamp {
+        Timestamp::from_micros(self.0.fetch_add(1_000_000, Ordering::SeqCst))
+    }
+
+    fn monotonic(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
+#[test]
+fn each_task_is_lost_from_when_it_was_found() {
+    let store = Faulty::new();
+    let (definition, runs) = looping();
+    let controller = Controller::builder().store(store.clone()).register(definition);
+    let controller = controller.max_parallel(2).build().unwrap();
+    for task in ["a", "b"] {
+        controller.submit(Submit::new("loop").id(id(task))).unwrap();
+        runs.recv().unwrap();
+        while store.get(&id(task)).unwrap().unwrap().status() != Status::Running {
+            std::thread::yield_now();
+        }
+    }
+    store.retire(controller.incarnation(), Now::Store).unwrap();
+    reconcile(&*store, controller.ownership(), false, None, &Hasty::default()).unwrap();
+    let ended = |task| store.get(&id(task)).unwrap().unwrap().ended_at.map(Timestamp::as_micros);
+    let mut ends = [ended("a"), ended("b")];
+    ends.sort_unstable();
+    assert_eq!(ends, [Some(0), Some(1_000_000)]);
 }

@@ -7,7 +7,7 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chongming_core::Ownership;
+use chongming_core::{Ownership, SystemClock};
 use chongming_test_postgres::{Server, is_root};
 
 use crate::checker::{self, Finding};
@@ -143,8 +143,8 @@ fn settle(database: &Database, history: &mut History) -> Result<(), String> {
     thread::sleep(LEASE);
     let ownership = Ownership::new(chongming_core::DEFAULT_NUM_BUCKETS, None);
     let ownership = ownership.map_err(|error| error.to_string())?;
-    let at = std::time::SystemTime::now().into();
-    chongming_core::reconcile(&*store, &ownership, false, Some("the end"), at)
+    let clock = SystemClock::default();
+    chongming_core::reconcile(&*store, &ownership, false, Some("the end"), &clock)
         .map_err(|error| error.to_string())?;
     store::read(&*store, history)?;
     store.close().map_err(|error| error.to_string())
