@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use chongming_core::store::{Entry, Now, TaskStore};
 use chongming_core::{
-    CloseMode, Controller, InMemoryStore, Status, Submit, SubmitError, TaskContext, TaskDefinition,
-    TaskError, Timestamp, Trigger, machine,
+    CloseMode, Controller, InMemoryStore, ManualClock, Status, Submit, SubmitError, TaskContext,
+    TaskDefinition, TaskError, Timestamp, Trigger, machine, reconcile,
 };
 use support::{Faulty, LIMIT, id, looping, words};
 
@@ -81,6 +81,30 @@ fn a_write_whose_answer_was_lost_is_recognised_as_our_own() {
     assert!(controller.desynced_tasks().is_empty(), "nobody else wrote it");
     assert_eq!(store.get(&id("a")).unwrap().unwrap().status(), Status::Stopped);
     assert_eq!(versions(&*store, "a"), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn an_end_that_could_not_be_written_gives_way_to_what_the_store_says() {
+    let store = Faulty::new();
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_micros(0)));
+    let (definition, runs) = looping();
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone());
+    let controller = builder.register(definition).build().unwrap();
+    let run = controller.submit(Submit::new("loop").id(id("a"))).unwrap();
+    runs.recv().unwrap();
+    while store.get(&id("a")).unwrap().unwrap().status() != Status::Running {
+        std::thread::yield_now();
+    }
+    store.fails.store(true, Ordering::SeqCst);
+    run.stop(None).unwrap();
+    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Stopped, "as far as we know");
+    store.fails.store(false, Ordering::SeqCst);
+    store.retire(controller.incarnation(), Now::Store).unwrap();
+    reconcile(&*store, controller.ownership(), false, None, &*clock).unwrap();
+    assert_eq!(store.get(&id("a")).unwrap().unwrap().status(), Status::Lost);
+    controller.close(CloseMode::Wait, LIMIT, false);
+    assert_eq!(controller.desynced_tasks(), [id("a")]);
+    assert_eq!(store.get(&id("a")).unwrap().unwrap().status(), Status::Lost);
 }
 
 #[test]

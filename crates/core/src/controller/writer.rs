@@ -124,8 +124,9 @@ impl Engine {
     /// Somebody else has this id, or writes this task.
     fn refused(&self, core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
         let Some(payload) = core.scheduler.payload(key) else {
-            // Its end was published as recorded, not as written; nothing is left to stop.
-            core.journal.forget(key);
+            // Its end was published as recorded, not as written; nothing is left to stop, but the store says
+            // otherwise.
+            core.desynced.extend(core.journal.forget(key));
             return;
         };
         if payload.completion.is_accepted() {
