@@ -88,6 +88,16 @@ pub(crate) struct Mark {
     pub(crate) at: Micros,
 }
 
+impl Mark {
+    /// Does a body begin here?
+    pub(crate) const fn is_begin(&self) -> bool {
+        match self.what {
+            Moment::Begin | Moment::BeginBeside => true,
+            Moment::Success | Moment::End => false,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// It began, and nothing else of this task was there.

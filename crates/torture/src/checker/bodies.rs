@@ -11,7 +11,7 @@ impl Checker<'_> {
         let mut begun: BTreeMap<(&str, u32), &Mark> = BTreeMap::new();
         let mut latest: BTreeMap<&str, &Mark> = BTreeMap::new();
         for mark in &self.history.marks {
-            if !matches!(mark.what, Moment::Begin | Moment::BeginBeside) {
+            if !mark.is_begin() {
                 continue;
             }
             let (id, attempt) = (mark.task.as_str(), mark.attempt);

@@ -35,7 +35,7 @@ impl History {
         of_pid.filter(|s| s.life.from <= at).max_by_key(|s| s.life.from)
     }
 
-    fn supervisor_of(&self, mark: &Mark) -> Option<&Supervisor> {
+    pub(super) fn supervisor_of(&self, mark: &Mark) -> Option<&Supervisor> {
         self.supervisors.iter().find(|s| s.number == mark.supervisor)
     }
 

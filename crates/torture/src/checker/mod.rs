@@ -33,6 +33,8 @@ pub(crate) enum Violation {
     AfterTerminal,
     /// A task declared lost whose holder lived.
     LiveLost,
+    /// A task taken over whose holder lived.
+    LiveTaken,
     /// Lost without a lease that expired: the product let a carrier slip.
     Vanished,
     /// One request had two effects, or one that was refused had any.
@@ -67,11 +69,16 @@ impl fmt::Display for Finding {
 
 /// Everything that is wrong with a history.
 pub(crate) fn check(history: &History) -> Vec<Finding> {
-    let mut checker = Checker { history, findings: Vec::new() };
+    let mut marks: BTreeMap<&str, Vec<&Mark>> = BTreeMap::new();
+    for mark in &history.marks {
+        marks.entry(&mark.task).or_default().push(mark);
+    }
+    let mut checker = Checker { history, marks, findings: Vec::new() };
     let tasks: BTreeMap<&str, &Task> = history.tasks.iter().map(|t| (t.id.as_str(), t)).collect();
     for task in &history.tasks {
         checker.trail(task);
         checker.losses(task);
+        checker.takings(task);
         checker.settled(task);
         checker.earned(task);
     }
@@ -92,10 +99,16 @@ pub(crate) fn check(history: &History) -> Vec<Finding> {
 
 struct Checker<'a> {
     history: &'a History,
+    /// Of each task.
+    marks: BTreeMap<&'a str, Vec<&'a Mark>>,
     findings: Vec<Finding>,
 }
 
-impl Checker<'_> {
+impl<'a> Checker<'a> {
+    fn marks_of(&self, task: &str) -> impl Iterator<Item = &'a Mark> + use<'a> {
+        self.marks.get(task).cloned().unwrap_or_default().into_iter()
+    }
+
     fn found(&mut self, violation: Violation, subject: &str, detail: String) {
         self.findings.push(Finding { violation, subject: subject.to_owned(), detail });
     }
@@ -158,6 +171,29 @@ impl Checker<'_> {
         }
     }
 
+    /// Nobody takes a task over from one whose lease had not run out. Who held it is known where a body of it had
+    /// begun since it was last taken over.
+    fn takings(&mut self, task: &Task) {
+        let mut since = Micros::MIN;
+        for row in task.rows.iter().filter(|row| row.trigger == "recovery:adopted") {
+            let held = |mark: &Mark| since < mark.began && mark.began < row.at;
+            let last = self.marks_of(&task.id).filter(|mark| mark.is_begin() && held(mark));
+            let last = last.max_by_key(|mark| mark.began);
+            since = row.at;
+            let Some(mark) = last.filter(|m| !self.history.is_unwritten(m, Some(task))) else {
+                continue;
+            };
+            let holder = self.history.supervisor_of(mark);
+            if !holder.is_some_and(|holder| self.history.may_have_lapsed(holder, row.at)) {
+                let detail = format!(
+                    "supervisor {} held it, and nothing kept it from renewing its lease before {}",
+                    mark.supervisor, row.at
+                );
+                self.found(Violation::LiveTaken, &task.id, detail);
+            }
+        }
+    }
+
     fn settled(&mut self, task: &Task) {
         if table::is_in_flight(&task.status) {
             self.found(Violation::LeftInFlight, &task.id, format!("it is {}", task.status));
@@ -168,9 +204,9 @@ impl Checker<'_> {
         let holder = self.history.holder(task, Micros::MAX).map(|holder| holder.number);
         let said = |mark: &Mark| {
             let is_holders = holder.is_none_or(|number| number == mark.supervisor);
-            mark.what == Moment::Success && mark.task == task.id && is_holders
+            mark.what == Moment::Success && is_holders
         };
-        if task.status == "succeeded" && !self.history.marks.iter().any(said) {
+        if task.status == "succeeded" && !self.marks_of(&task.id).any(said) {
             self.found(Violation::SuccessUnearned, &task.id, "no body came to its end".into());
         }
     }

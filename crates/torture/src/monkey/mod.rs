@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::history::{History, Micros, Moment, Span};
+use crate::history::{History, Micros, Span};
 use crate::marks::now;
 use crate::programs::Programs;
 use crate::random::Random;
@@ -154,7 +154,7 @@ impl Monkey {
         let marks = crate::marks::read(&self.programs.folder)?;
         for mark in marks.iter().skip(self.began) {
             self.at_work.retain(|task| *task != mark.task);
-            if matches!(mark.what, Moment::Begin | Moment::BeginBeside) {
+            if mark.is_begin() {
                 self.at_work.push_back(mark.task.clone());
             }
             if self.at_work.len() > LATELY {

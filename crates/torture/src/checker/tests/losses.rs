@@ -58,6 +58,35 @@ fn a_holder_that_nobody_knows_is_no_excuse() {
     expect(&with(&dead, |h| h.tasks[0].supervisor = None), LIVE);
 }
 
+/// A task that waits for its second attempt, and is taken over at second 5.
+fn taken() -> History {
+    let adopted = ("queued", "recovery:adopted");
+    let waits = ("retry_wait", "executor:failed");
+    with(&good(), |h| {
+        h.tasks = vec![task("t", &[QUEUED, STARTING, RUNNING, waits, adopted])];
+        h.tasks[0].supervisor = Some("i2".into());
+        h.marks = vec![mark(Moment::Begin, 1, 1, 30)];
+    })
+}
+
+#[test]
+fn a_live_task_taken_over() {
+    let live = &[Violation::LiveTaken];
+    expect(&taken(), live);
+    let dies = |at: i64| with(&taken(), |h| h.supervisors[0].life.to = at * SECOND / 10);
+    expect(&dies(31), &[]);
+    expect(&dies(42), live);
+    let frozen =
+        |by: usize, from, to| with(&taken(), |h| h.supervisors[by].frozen = vec![freeze(from, to)]);
+    expect(&frozen(0, 31, 60), &[]);
+    expect(&frozen(1, 31, 60), live);
+    expect(&frozen(0, 40, 60), live);
+    expect(&with(&taken(), |h| h.outages = vec![span(40, 60)]), live);
+    expect(&with(&taken(), |h| h.outages = vec![span(31, 47)]), &[]);
+    // Taken over before that body began: it is not known who held it.
+    expect(&with(&taken(), |h| h.marks[0].began = 51 * SECOND / 10), &[]);
+}
+
 #[test]
 fn lost_without_an_expired_lease() {
     for trigger in ["executor:vanished", "runtime:stop_unconfirmed"] {
