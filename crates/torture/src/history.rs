@@ -3,6 +3,8 @@
 //!
 //! All times are microseconds of one wall clock: everything runs on one machine.
 
+use std::collections::BTreeMap;
+
 /// Microseconds since 1970.
 pub(crate) type Micros = i64;
 
@@ -13,8 +15,8 @@ pub(crate) struct History {
     /// In the order in which they were appended.
     pub(crate) marks: Vec<Mark>,
     pub(crate) supervisors: Vec<Supervisor>,
-    /// Node rows: incarnation and process.
-    pub(crate) nodes: Vec<(String, u32)>,
+    /// Node rows, by incarnation.
+    pub(crate) nodes: BTreeMap<String, Node>,
     /// When the store could not be written.
     pub(crate) outages: Vec<Span>,
     /// When the whole machine stood still.
@@ -31,6 +33,13 @@ pub(crate) struct History {
     pub(crate) stuck: Vec<String>,
     /// Programs that said that they panicked.
     pub(crate) panics: Vec<String>,
+}
+
+/// The process of an incarnation. Numbers are used again, so it takes its start, too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) pid: u32,
+    pub(crate) started: Micros,
 }
 
 /// From one time to another, both included.

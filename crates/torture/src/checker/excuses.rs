@@ -27,12 +27,11 @@ impl Span {
 }
 
 impl History {
-    /// The supervisor that held the task last, as of this time.
-    pub(super) fn holder(&self, task: &Task, at: Micros) -> Option<&Supervisor> {
-        let incarnation = task.supervisor.as_ref()?;
-        let (_, pid) = self.nodes.iter().find(|(known, _)| known == incarnation)?;
-        let of_pid = self.supervisors.iter().filter(|s| s.pid == *pid);
-        of_pid.filter(|s| s.life.from <= at).max_by_key(|s| s.life.from)
+    /// The supervisor that held the task last.
+    pub(super) fn holder(&self, task: &Task) -> Option<&Supervisor> {
+        let node = self.nodes.get(task.supervisor.as_ref()?)?;
+        let of_pid = self.supervisors.iter().filter(|s| s.pid == node.pid);
+        of_pid.filter(|s| s.life.from <= node.started + SLACK).max_by_key(|s| s.life.from)
     }
 
     pub(super) fn supervisor_of(&self, mark: &Mark) -> Option<&Supervisor> {
@@ -115,7 +114,7 @@ impl History {
 
     /// Does another supervisor hold the task in the end?
     fn is_anothers(&self, mark: &Mark, task: Option<&Task>) -> bool {
-        let holder = task.and_then(|task| self.holder(task, Micros::MAX));
+        let holder = task.and_then(|task| self.holder(task));
         holder.is_some_and(|holder| holder.number != mark.supervisor)
     }
 

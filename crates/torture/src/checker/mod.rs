@@ -148,7 +148,7 @@ impl<'a> Checker<'a> {
     /// loses a carrier.
     fn losses(&mut self, task: &Task) {
         for row in task.rows.iter().filter(|row| row.to == "lost") {
-            let Some(holder) = self.history.holder(task, row.at) else {
+            let Some(holder) = self.history.holder(task) else {
                 let holder = task.supervisor.as_deref().unwrap_or("nobody");
                 let detail = format!("its holder {holder} has no node row of a program of ours");
                 self.found(Violation::LiveLost, &task.id, detail);
@@ -201,7 +201,7 @@ impl<'a> Checker<'a> {
     }
 
     fn earned(&mut self, task: &Task) {
-        let holder = self.history.holder(task, Micros::MAX).map(|holder| holder.number);
+        let holder = self.history.holder(task).map(|holder| holder.number);
         let said = |mark: &Mark| {
             let is_holders = holder.is_none_or(|number| number == mark.supervisor);
             mark.what == Moment::Success && is_holders

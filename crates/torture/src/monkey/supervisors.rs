@@ -103,7 +103,7 @@ impl Monkey {
             number,
             pid: child.id(),
             task,
-            life: Span { from: now(), to: Micros::MAX },
+            life: Span { from, to: Micros::MAX },
             was_killed: false,
             claims_success: false,
             frozen: Vec::new(),

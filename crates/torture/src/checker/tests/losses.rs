@@ -56,6 +56,12 @@ fn a_holder_that_nobody_knows_is_no_excuse() {
     expect(&dead, &[]);
     expect(&with(&dead, |h| h.nodes.clear()), LIVE);
     expect(&with(&dead, |h| h.tasks[0].supervisor = None), LIVE);
+    // Another process has its number by now.
+    let again = with(&dead, |h| {
+        h.supervisors.push(supervisor(3, 11));
+        h.supervisors[2].life.from = 3 * SECOND;
+    });
+    expect(&again, &[]);
 }
 
 /// A task that waits for its second attempt, and is taken over at second 5.

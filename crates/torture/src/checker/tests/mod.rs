@@ -5,7 +5,7 @@ mod losses;
 mod rows;
 
 use super::*;
-use crate::history::{Answer, Freeze, Span, Supervisor};
+use crate::history::{Answer, Freeze, Node, Span, Supervisor};
 
 const SECOND: Micros = 1_000_000;
 
@@ -59,7 +59,9 @@ fn good() -> History {
         tasks: vec![task("t", &[QUEUED, STARTING, RUNNING, SUCCEEDED])],
         marks: vec![mark(Moment::Begin, 1, 1, 30), mark(Moment::Success, 1, 1, 40)],
         supervisors: vec![supervisor(1, 11), supervisor(2, 12)],
-        nodes: vec![("i1".into(), 11), ("i2".into(), 12)],
+        nodes: [("i1", 11), ("i2", 12)]
+            .map(|(incarnation, pid)| (incarnation.into(), Node { pid, started: -99 * SECOND }))
+            .into(),
         lease: 2 * SECOND,
         ..History::default()
     }
