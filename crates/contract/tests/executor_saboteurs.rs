@@ -39,6 +39,7 @@ macro_rules! saboteurs {
 
 saboteurs! {
     RunsTwice, runs_twice => "launch::runs_its_body_once";
+    NeverAsks, never_asks => "launch::what_may_not_begin_never_runs";
     SaysNothingOfTheLaunch, says_nothing_of_the_launch => "launch::reports_in_order";
     EndsTwice, ends_twice => "launch::reports_in_order", "stop::late_signals_change_nothing";
     RunsInline, runs_inline => "launch::returns_at_once";
@@ -296,6 +297,10 @@ impl AttemptSink for Distorted {
         };
         self.sink.report(report);
     }
+
+    fn may_begin(&self) -> bool {
+        self.fault == Fault::NeverAsks || self.sink.may_begin()
+    }
 }
 
 /// Keeps a sink, and tells it nothing.
@@ -303,6 +308,10 @@ struct Nobody(#[expect(dead_code, reason = "it is only kept")] Arc<dyn AttemptSi
 
 impl AttemptSink for Nobody {
     fn report(&self, _: Report) {}
+
+    fn may_begin(&self) -> bool {
+        true
+    }
 }
 
 struct Deaf;

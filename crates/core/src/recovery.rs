@@ -11,7 +11,7 @@ use crate::snapshot::TaskSnapshot;
 use crate::status::{Status, StatusSet};
 use crate::store::{Entry, EntryError, Now, StoreError, TaskFilter, TaskQuery, TaskStore};
 use crate::text::clean;
-use crate::time::Timestamp;
+use crate::time::Clock;
 use crate::transition::Trigger;
 
 /// What was found about one task whose holder is gone.
@@ -57,7 +57,8 @@ impl fmt::Display for ReconcileOutcome {
 }
 
 /// Looks at the unfinished tasks in the owned buckets whose holder's lease has expired, by the store's
-/// clock: work in flight becomes `lost`, the rest is reported as adoptable, unchanged.
+/// clock: work in flight becomes `lost`, the rest is reported as adoptable, unchanged. `clock` says when each
+/// was found to be lost.
 ///
 /// # Errors
 /// [`StoreError`] when the store cannot be read or written; what was done until then stays done.
@@ -66,7 +67,7 @@ pub fn reconcile(
     ownership: &Ownership,
     dry_run: bool,
     reason: Option<&str>,
-    at: Timestamp,
+    clock: &dyn Clock,
 ) -> Result<Vec<Reconciled>, StoreError> {
     let filter = TaskFilter {
         statuses: Some(StatusSet::unfinished()),
@@ -79,7 +80,7 @@ pub fn reconcile(
     loop {
         let page = store.query(&query)?;
         for task in page.tasks {
-            found.push(settle(store, task, dry_run, reason, at)?);
+            found.push(settle(store, task, dry_run, reason, clock)?);
         }
         match page.next {
             Some(next) => query.after = Some(next),
@@ -93,7 +94,7 @@ fn settle(
     mut task: TaskSnapshot,
     dry_run: bool,
     reason: Option<&str>,
-    at: Timestamp,
+    clock: &dyn Clock,
 ) -> Result<Reconciled, StoreError> {
     let (task_id, was) = (task.id.clone(), task.status());
     let holder = task.supervisor.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
@@ -105,6 +106,7 @@ fn settle(
     let detail = format!("its holder {holder} of {} is gone; how it ended is unknown", task.owner);
     let expect_version = task.status_version();
     task.failure = Some(Box::new(Failure::new(FailureKind::Lost, &detail)));
+    let at = clock.wall();
     let applied =
         machine::apply(&mut task, Status::Lost, Trigger::LeaseExpired, at, reason.map(clean));
     let transition = match applied {

@@ -4,14 +4,14 @@
 mod support;
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use chongming_core::store::{Entry, Now, TaskStore};
 use chongming_core::{
-    Backoff, CloseMode, Controller, InMemoryStore, ManualClock, RetryPolicy, Status, Submit,
-    SubmitError, TaskContext, TaskDefinition, TaskError, Timestamp, Trigger, machine, reconcile,
+    CloseMode, Controller, InMemoryStore, ManualClock, Status, Submit, SubmitError, TaskContext,
+    TaskDefinition, TaskError, Timestamp, Trigger, machine, reconcile,
 };
 use support::{Faulty, LIMIT, id, looping, words};
 
@@ -84,6 +84,30 @@ fn a_write_whose_answer_was_lost_is_recognised_as_our_own() {
 }
 
 #[test]
+fn an_end_that_could_not_be_written_gives_way_to_what_the_store_says() {
+    let store = Faulty::new();
+    let clock = Arc::new(ManualClock::starting_at(Timestamp::from_micros(0)));
+    let (definition, runs) = looping();
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone());
+    let controller = builder.register(definition).build().unwrap();
+    let run = controller.submit(Submit::new("loop").id(id("a"))).unwrap();
+    runs.recv().unwrap();
+    while store.get(&id("a")).unwrap().unwrap().status() != Status::Running {
+        std::thread::yield_now();
+    }
+    store.fails.store(true, Ordering::SeqCst);
+    run.stop(None).unwrap();
+    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Stopped, "as far as we know");
+    store.fails.store(false, Ordering::SeqCst);
+    store.retire(controller.incarnation(), Now::Store).unwrap();
+    reconcile(&*store, controller.ownership(), false, None, &*clock).unwrap();
+    assert_eq!(store.get(&id("a")).unwrap().unwrap().status(), Status::Lost);
+    controller.close(CloseMode::Wait, LIMIT, false);
+    assert_eq!(controller.desynced_tasks(), [id("a")]);
+    assert_eq!(store.get(&id("a")).unwrap().unwrap().status(), Status::Lost);
+}
+
+#[test]
 fn a_full_buffer_drops_and_says_so() {
     let store = Faulty::new();
     let builder = Controller::builder().store(store.clone()).register(seven()).buffer(10);
@@ -117,78 +141,6 @@ fn a_task_that_somebody_else_writes_is_stopped_and_never_overwritten() {
     assert_eq!(outcome.status(), Status::Lost, "the store's word is told");
     assert_eq!(controller.desynced_tasks(), [id("a")]);
     assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
-}
-
-#[test]
-fn a_holder_that_stood_still_after_writing_the_start_launches_nothing_that_was_taken() {
-    let (store, clock) =
-        (Faulty::new(), Arc::new(ManualClock::starting_at(Timestamp::from_micros(0))));
-    let (definition, runs) = looping();
-    let ttl = Duration::from_secs(30);
-    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
-    let controller = builder.register(definition).build().unwrap();
-    let barrier = Arc::new(Barrier::new(2));
-    *store.hang_done.lock().unwrap() = Some(Arc::clone(&barrier));
-    let run = std::thread::scope(|scope| {
-        let submitted = scope.spawn(|| controller.submit(Submit::new("loop").id(id("a"))).unwrap());
-        barrier.wait();
-        // The start is written, and now the process stands still for longer than its lease.
-        store.retire(controller.incarnation(), Now::Store).unwrap();
-        let ownership = controller.ownership();
-        let found = reconcile(&*store, ownership, false, None, Timestamp::from_micros(0)).unwrap();
-        assert_eq!(found.len(), 1, "{found:?}");
-        clock.advance(2 * ttl);
-        barrier.wait();
-        submitted.join().unwrap()
-    });
-    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Lost);
-    assert_eq!(controller.desynced_tasks(), [id("a")]);
-    assert!(runs.try_recv().is_err(), "its body never ran");
-    assert_eq!(store.history(&id("a"), 0, 100).unwrap().last().unwrap().to, Status::Lost);
-}
-
-#[test]
-fn a_holder_that_wakes_up_looks_before_it_retries_even_if_its_store_was_down() {
-    let (store, clock) =
-        (Faulty::new(), Arc::new(ManualClock::starting_at(Timestamp::from_micros(0))));
-    let ttl = Duration::from_secs(30);
-    let attempts = |say: Sender<u32>| {
-        let say = Mutex::new(say);
-        let retry = RetryPolicy::attempts(9).with_backoff(Backoff::Fixed(ttl));
-        let body = move |ctx: &TaskContext, ()| -> Result<(), TaskError> {
-            say.lock().unwrap().send(ctx.attempt()).unwrap();
-            Err(TaskError::new("not yet"))
-        };
-        TaskDefinition::new("t", body).retry(retry)
-    };
-    let (say, attempted) = channel();
-    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
-    let controller = builder.register(attempts(say)).build().unwrap();
-    let run = controller.submit(Submit::new("t").id(id("a"))).unwrap();
-    assert_eq!(attempted.recv().unwrap(), 1);
-    while store.get(&id("a")).unwrap().unwrap().status() != Status::RetryWait {
-        std::thread::yield_now();
-    }
-    // Another takes the task over; then the first holder finds that it cannot write, and stands still.
-    store.retire(controller.incarnation(), Now::Store).unwrap();
-    let (say, _attempted) = channel();
-    let other = Controller::builder().store(store.clone()).register(attempts(say)).build().unwrap();
-    other.submit(Submit::new("t").id(id("a"))).unwrap();
-    store.fails.store(true, Ordering::SeqCst);
-    controller.submit(Submit::new("t").id(id("b"))).unwrap();
-    assert_eq!(attempted.recv().unwrap(), 1, "the other task: a store that is down stops no work");
-    clock.advance(2 * ttl);
-    // Anything makes the controller look at its clock.
-    controller.submit(Submit::new("t").id(id("c"))).unwrap();
-    while controller.desynced_tasks() != [id("a")] {
-        std::thread::yield_now();
-    }
-    run.wait(Some(LIMIT)).unwrap();
-    let attempts: Vec<_> = attempted.try_iter().collect();
-    assert!(
-        attempts.iter().filter(|attempt| **attempt == 2).count() <= 1,
-        "only of b: {attempts:?}"
-    );
 }
 
 /// Two controllers on a store that fails on demand; the first left a task waiting, and is not heard of.

@@ -200,6 +200,10 @@ mod tests {
     struct Nobody;
     impl AttemptSink for Nobody {
         fn report(&self, _: Report) {}
+
+        fn may_begin(&self) -> bool {
+            true
+        }
     }
 
     fn launch() -> Launch {

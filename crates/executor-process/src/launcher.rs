@@ -208,7 +208,8 @@ impl Shared {
         let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
             .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
         match started {
-            Ok(child) => {
+            Ok(None) => end_unstarted(job, "its task was taken over before it was launched"),
+            Ok(Some(child)) => {
                 // A program that serves a task is launched when it says so.
                 if child.server_since.is_none() {
                     report(&*job.launch.sink, Report::Launched);
@@ -219,7 +220,8 @@ impl Shared {
         }
     }
 
-    fn start(&self, job: &Job) -> Result<NewChild, String> {
+    /// Nothing when it may not begin.
+    fn start(&self, job: &Job) -> Result<Option<NewChild>, String> {
         let launch = &job.launch;
         let command = command_of(launch, &self.program)?;
         let cwd = program::working_directory(&command.cwd)?;
@@ -239,12 +241,22 @@ impl Shared {
         let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
         ioctl_fionbio(&down, true).map_err(descriptors)?;
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
+        let (program, env, dir) = (c_path(&file)?, variables.entries(), c_path(&cwd)?);
+        let start = Start::of(launch, command.serves.as_deref().unwrap_or(&launch.name));
+        let server_since = command.serves.as_ref().map(|_| Instant::now());
+        let partner = command.serves.map_or(Partner::Command, |task| Partner::Server { task });
+        let mut channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
+        // Its orders lie ready, so that a child waits for nothing that this process does later.
+        channel.flush();
         let announced = self.line.announce(pipe_inode);
+        if !launch.sink.may_begin() {
+            return Ok(None);
+        }
         let leader = spawn(&Spawn {
-            program: &c_path(&file)?,
+            program: &program,
             argv: &argv,
-            env: &variables.entries(),
-            cwd: &c_path(&cwd)?,
+            env: &env,
+            cwd: &dir,
             fds: &[
                 (self.null.as_fd(), 0),
                 (out_writer.as_fd(), 1),
@@ -263,13 +275,8 @@ impl Shared {
         self.line.register(&group);
         drop(announced);
         let output = Output::new(out, err, log);
-        let sink = Arc::clone(&launch.sink);
-        let start = Start::of(launch, command.serves.as_deref().unwrap_or(&launch.name));
-        let server_since = command.serves.as_ref().map(|_| Instant::now());
-        let partner = command.serves.map_or(Partner::Command, |task| Partner::Server { task });
-        let channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
-        let grace = command.grace;
-        Ok(NewChild { id: job.id, group, grace, server_since, output, channel, sink })
+        let (grace, sink) = (command.grace, Arc::clone(&launch.sink));
+        Ok(Some(NewChild { id: job.id, group, grace, server_since, output, channel, sink }))
     }
 }
 

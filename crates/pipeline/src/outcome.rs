@@ -29,8 +29,9 @@ impl PipelineStatus {
         }
     }
 
-    /// What one node's end makes of the whole.
-    pub(crate) const fn of(status: Status) -> Self {
+    /// What one node's end makes of the whole; the worst of them counts.
+    #[must_use]
+    pub const fn of(status: Status) -> Self {
         match status {
             Status::Succeeded | Status::Skipped => Self::Succeeded,
             Status::Cancelled => Self::Cancelled,

@@ -51,6 +51,7 @@ pub(crate) fn run(kind: &str, ms: &str) -> Result<ExitCode, String> {
         &variable("CHONGMING_TASK_ID")?,
         attempt,
         number(&variable(SUPERVISOR)?)?,
+        None,
     )
     .map_err(|error| format!("cannot begin: {error}"))?;
     if kind == "family" {

@@ -3,6 +3,8 @@
 //!
 //! All times are microseconds of one wall clock: everything runs on one machine.
 
+use std::collections::BTreeMap;
+
 /// Microseconds since 1970.
 pub(crate) type Micros = i64;
 
@@ -13,10 +15,12 @@ pub(crate) struct History {
     /// In the order in which they were appended.
     pub(crate) marks: Vec<Mark>,
     pub(crate) supervisors: Vec<Supervisor>,
-    /// Node rows: incarnation and process.
-    pub(crate) nodes: Vec<(String, u32)>,
-    /// When the store could not be written, or the whole machine stood still.
+    /// Node rows, by incarnation.
+    pub(crate) nodes: BTreeMap<String, Node>,
+    /// When the store could not be written.
     pub(crate) outages: Vec<Span>,
+    /// When the whole machine stood still.
+    pub(crate) stalls: Vec<Span>,
     /// How long a lease lasts without renewal.
     pub(crate) lease: Micros,
     /// The reasons of all command rows: one for each request to a holder.
@@ -31,6 +35,13 @@ pub(crate) struct History {
     pub(crate) panics: Vec<String>,
 }
 
+/// The process of an incarnation. Numbers are used again, so it takes its start, too.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Node {
+    pub(crate) pid: u32,
+    pub(crate) started: Micros,
+}
+
 /// From one time to another, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -38,10 +49,13 @@ pub(crate) struct Span {
     pub(crate) to: Micros,
 }
 
-impl Span {
-    pub(crate) const fn meets(self, other: Self) -> bool {
-        self.from <= other.to && other.from <= self.to
-    }
+/// A process was stopped at some time from `from` to `stopped`, and went on at some time from `waking` to `to`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Freeze {
+    pub(crate) from: Micros,
+    pub(crate) stopped: Micros,
+    pub(crate) waking: Micros,
+    pub(crate) to: Micros,
 }
 
 /// A task as the store has it in the end.
@@ -74,7 +88,23 @@ pub(crate) struct Mark {
     pub(crate) attempt: u32,
     /// The number of the supervisor that started it.
     pub(crate) supervisor: u32,
+    /// When its thread last looked at the clock for the controller, if it runs on one of the supervisor's: that
+    /// is when it asked whether it may begin.
+    pub(crate) checked: Option<Micros>,
+    /// Its first step.
+    pub(crate) began: Micros,
+    /// When it wrote this down.
     pub(crate) at: Micros,
+}
+
+impl Mark {
+    /// Does a body begin here?
+    pub(crate) const fn is_begin(&self) -> bool {
+        match self.what {
+            Moment::Begin | Moment::BeginBeside => true,
+            Moment::Success | Moment::End => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,10 +126,12 @@ pub(crate) struct Supervisor {
     pub(crate) pid: u32,
     /// The task that it runs, if it runs just one.
     pub(crate) task: Option<String>,
+    /// To its end, or to when it was last seen, if it ended by itself.
     pub(crate) life: Span,
+    pub(crate) was_killed: bool,
     /// It ended by itself, saying that its task succeeded.
     pub(crate) claims_success: bool,
-    pub(crate) frozen: Vec<Span>,
+    pub(crate) frozen: Vec<Freeze>,
 }
 
 /// What a control command said about one request.

@@ -38,20 +38,23 @@ pub(crate) struct AtWork {
 }
 
 impl AtWork {
-    /// Takes the lock, if it is free, and says that it begins.
+    /// Takes the lock, if it is free, and says that it begins. To be called first of all.
     pub(crate) fn begin(
         folder: &Path,
         task: &str,
         attempt: u32,
         supervisor: u32,
+        checked: Option<Micros>,
     ) -> io::Result<Self> {
+        let began = now();
         let lock = File::create(locks(folder).join(task))?;
         let what = match lock.try_lock() {
             Ok(()) => Moment::Begin,
             Err(TryLockError::WouldBlock) => Moment::BeginBeside,
             Err(TryLockError::Error(error)) => return Err(error),
         };
-        let mark = Mark { what, task: task.to_owned(), attempt, supervisor, at: now() };
+        let task = task.to_owned();
+        let mark = Mark { what, task, attempt, supervisor, checked, began, at: now() };
         append(folder, &mark)?;
         Ok(Self { folder: folder.to_owned(), mark, lock })
     }
@@ -69,14 +72,15 @@ fn append(folder: &Path, mark: &Mark) -> io::Result<()> {
 }
 
 fn line(mark: &Mark) -> String {
-    let Mark { what, task, attempt, supervisor, at } = mark;
+    let Mark { what, task, attempt, supervisor, checked, began, at } = mark;
     let what = match what {
         Moment::Begin => "begin",
         Moment::BeginBeside => "begin-beside",
         Moment::Success => "success",
         Moment::End => "end",
     };
-    format!("{what} {task} {attempt} {supervisor} {at}\n")
+    let checked = checked.map_or_else(|| "-".to_owned(), |checked| checked.to_string());
+    format!("{what} {task} {attempt} {supervisor} {checked} {began} {at}\n")
 }
 
 fn parse(line: &str) -> Option<Mark> {
@@ -89,10 +93,14 @@ fn parse(line: &str) -> Option<Mark> {
         _ => return None,
     };
     let task = words.next()?.to_owned();
-    let mut number = || words.next()?.parse::<i64>().ok();
-    let attempt = u32::try_from(number()?).ok()?;
-    let supervisor = u32::try_from(number()?).ok()?;
-    Some(Mark { what, task, attempt, supervisor, at: number()? })
+    let attempt = words.next()?.parse().ok()?;
+    let supervisor = words.next()?.parse().ok()?;
+    let checked = match words.next()? {
+        "-" => None,
+        checked => Some(checked.parse().ok()?),
+    };
+    let (began, at) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    Some(Mark { what, task, attempt, supervisor, checked, began, at })
 }
 
 /// All marks so far.
@@ -129,16 +137,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         prepare(folder).unwrap();
-        let first = AtWork::begin(folder, "t", 1, 7).unwrap();
+        let first = AtWork::begin(folder, "t", 1, 7, Some(1)).unwrap();
         let inherited = first.lock.try_clone().unwrap();
-        AtWork::begin(folder, "t", 2, 8).unwrap().end(false).unwrap();
+        AtWork::begin(folder, "t", 2, 8, None).unwrap().end(false).unwrap();
         first.end(true).unwrap();
         drop(first);
         assert_eq!(locked(folder).unwrap(), ["t"]);
         drop(inherited);
         assert!(locked(folder).unwrap().is_empty());
-        AtWork::begin(folder, "t", 3, 8).unwrap();
+        AtWork::begin(folder, "t", 3, 8, None).unwrap();
         let marks = read(folder).unwrap();
+        assert_eq!(marks[0].checked, Some(1));
+        assert!(marks.iter().all(|mark| mark.began <= mark.at), "{marks:?}");
         let seen: Vec<_> = marks.iter().map(|m| (m.what, m.attempt, m.supervisor)).collect();
         assert_eq!(
             seen,

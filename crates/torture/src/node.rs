@@ -1,14 +1,17 @@
 //! An embedding program: a node with tasks of its own on threads, as somebody's service would have it.
 
+use std::cell::Cell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chongming_core::{
-    Backoff, CloseMode, Controller, ReconcileOutcome, RetryPolicy, Submit, TaskContext,
-    TaskDefinition, TaskError, TaskId,
+    Backoff, Clock, CloseMode, Controller, ReconcileOutcome, RetryPolicy, Submit, SystemClock,
+    TaskContext, TaskDefinition, TaskError, TaskId, Timestamp,
 };
 
-use crate::marks::AtWork;
+use crate::history::Micros;
+use crate::marks::{AtWork, now};
 use crate::random::Random;
 use crate::store::Database;
 
@@ -19,6 +22,26 @@ pub(crate) const STOP: &str = "stop";
 /// So many of its tasks are unfinished at most.
 const MOST: usize = 12;
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
+
+thread_local! {
+    static CHECKED: Cell<Option<Micros>> = const { Cell::new(None) };
+}
+
+/// Remembers when each thread last read it. Directly before a body begins, its thread reads it to find out
+/// whether it may: so the body can say when that was.
+#[derive(Default)]
+struct Remembering(SystemClock);
+
+impl Clock for Remembering {
+    fn wall(&self) -> Timestamp {
+        self.0.wall()
+    }
+
+    fn monotonic(&self) -> Duration {
+        CHECKED.set(Some(now()));
+        self.0.monotonic()
+    }
+}
 
 /// What a node is told.
 #[derive(Clone, Debug)]
@@ -46,6 +69,7 @@ pub(crate) fn run(orders: Orders) -> Result<(), String> {
         .max_parallel(4)
         .grace(Duration::from_secs(5))
         .lease_ttl(lease)
+        .clock(Arc::new(Remembering::default()))
         .build()
         .map_err(|error| error.to_string())?;
     // What an earlier life, or another node, left behind.
@@ -79,7 +103,8 @@ fn body(
 ) -> Result<(), TaskError> {
     let failed = |error: std::io::Error| TaskError::new(error.to_string());
     let id = ctx.task_id().as_str();
-    let at_work = AtWork::begin(folder, id, ctx.attempt(), number).map_err(failed)?;
+    let at_work =
+        AtWork::begin(folder, id, ctx.attempt(), number, CHECKED.get()).map_err(failed)?;
     let interrupted = ctx.sleep(Duration::from_millis(ms.into())).err();
     let fails = interrupted.is_none() && ms.is_multiple_of(5) && ctx.attempt() == 1;
     at_work.end(interrupted.is_none() && !fails).map_err(failed)?;

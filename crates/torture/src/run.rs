@@ -7,10 +7,10 @@ use std::process::{Command, ExitCode};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chongming_core::Ownership;
+use chongming_core::{Ownership, SystemClock};
 use chongming_test_postgres::{Server, is_root};
 
-use crate::checker::{self, Finding};
+use crate::checker::{self, Finding, Violation};
 use crate::disk::SmallDisk;
 use crate::history::History;
 use crate::marks;
@@ -23,6 +23,8 @@ use crate::store::{self, Database};
 const LEASE: Duration = Duration::from_secs(2);
 /// How long what a killed supervisor left behind may take to vanish.
 const LEFT_OVERS: Duration = Duration::from_secs(30);
+/// So many violations of each kind are told one by one.
+const MOST_TOLD: u32 = 10;
 const OPENS_WITHIN: Duration = Duration::from_secs(60);
 /// Set where mounts are our own.
 const OWN_MOUNTS: &str = "TORTURE_OWN_MOUNTS";
@@ -47,8 +49,16 @@ pub(crate) fn torture(options: &Options) -> Result<ExitCode, String> {
         println!("what is left of the run lies in {}", folder.display());
     }
     let findings = found?;
-    for finding in findings.iter().take(50) {
-        println!("{finding}");
+    let mut kinds: BTreeMap<Violation, u32> = BTreeMap::new();
+    for finding in &findings {
+        let seen = kinds.entry(finding.violation).or_default();
+        *seen += 1;
+        if *seen <= MOST_TOLD {
+            println!("{finding}");
+        }
+    }
+    for (kind, count) in kinds {
+        println!("{kind:?}: {count}");
     }
     println!("{} violations (seed {})", findings.len(), options.seed);
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -143,8 +153,8 @@ fn settle(database: &Database, history: &mut History) -> Result<(), String> {
     thread::sleep(LEASE);
     let ownership = Ownership::new(chongming_core::DEFAULT_NUM_BUCKETS, None);
     let ownership = ownership.map_err(|error| error.to_string())?;
-    let at = std::time::SystemTime::now().into();
-    chongming_core::reconcile(&*store, &ownership, false, Some("the end"), at)
+    let clock = SystemClock::default();
+    chongming_core::reconcile(&*store, &ownership, false, Some("the end"), &clock)
         .map_err(|error| error.to_string())?;
     store::read(&*store, history)?;
     store.close().map_err(|error| error.to_string())

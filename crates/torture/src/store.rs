@@ -8,7 +8,7 @@ use chongming_core::store::{Now, StoreError, TaskFilter, TaskQuery, TaskStore};
 use chongming_store_postgres::PostgresStore;
 use chongming_store_sqlite::SqliteStore;
 
-use crate::history::{History, Row, Task};
+use crate::history::{History, Node, Row, Task};
 
 /// What `--db` names.
 #[derive(Clone, Debug)]
@@ -93,8 +93,9 @@ pub(crate) fn read(store: &dyn TaskStore, history: &mut History) -> Result<(), S
         }
     }
     let nodes = store.nodes(Now::Store).map_err(failed)?;
-    let nodes =
-        nodes.into_iter().map(|row| (row.node.incarnation.as_str().to_owned(), row.node.pid));
-    history.nodes.extend(nodes);
+    history.nodes.extend(nodes.into_iter().map(|row| {
+        let node = Node { pid: row.node.pid, started: row.node.started_at.as_micros() };
+        (row.node.incarnation.as_str().to_owned(), node)
+    }));
     Ok(())
 }

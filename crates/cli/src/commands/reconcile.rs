@@ -1,8 +1,6 @@
 //! `reconcile`: the truth about tasks whose holder died.
 
-use std::time::SystemTime;
-
-use chongming_core::reconcile;
+use chongming_core::{SystemClock, reconcile};
 use clap::Args;
 
 use crate::args::global::Settings;
@@ -34,9 +32,9 @@ pub(super) fn execute(
     console: &mut Console,
 ) -> Result<u8, CliError> {
     let Opened { store, ownership } = open_store::open(settings)?;
-    let now = SystemTime::now().into();
-    let found = reconcile(&*store, &ownership, args.dry_run, args.reason.as_deref(), now)
-        .map_err(store_error)?;
+    let (clock, reason) = (SystemClock::default(), args.reason.as_deref());
+    let found =
+        reconcile(&*store, &ownership, args.dry_run, reason, &clock).map_err(store_error)?;
     if settings.json {
         json::write_array(console, found.iter().map(ReconciledJson::from))?;
     } else {

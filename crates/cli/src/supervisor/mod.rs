@@ -211,7 +211,11 @@ impl Supervisor {
         tell_faults(&controller, &work.tasks());
         let ended = ended.map(|outcome| {
             let mut outcome = Arc::unwrap_or_clone(outcome);
-            W::snapshots(&mut outcome).into_iter().for_each(|task| read_lease(&*store, task));
+            let taken = controller.desynced_tasks();
+            for task in W::snapshots(&mut outcome) {
+                read_stored(&*store, &taken, task);
+            }
+            W::conclude(&mut outcome);
             outcome
         });
         if let Err(error) = store.close() {
@@ -222,10 +226,13 @@ impl Supervisor {
 }
 
 /// The lease of an ended task is read through its holder's row (spec 12), so only the store knows what `status`
-/// will show. A store that cannot be read has been told of already.
-fn read_lease(store: &dyn TaskStore, task: &mut TaskSnapshot) {
-    if let Ok(Some(stored)) = store.get(&task.id) {
-        task.lease_until = stored.lease_until;
+/// will show. Of a task that was taken from us it knows the end, too, also where we knew another before it could
+/// be written. A store that cannot be read has been told of already.
+fn read_stored(store: &dyn TaskStore, taken: &[TaskId], task: &mut TaskSnapshot) {
+    match store.get(&task.id) {
+        Ok(Some(stored)) if taken.contains(&task.id) => *task = stored,
+        Ok(Some(stored)) => task.lease_until = stored.lease_until,
+        Ok(None) | Err(_) => {}
     }
 }
 
@@ -263,4 +270,36 @@ fn warn_of_overlaps(controller: &Controller, store: &dyn TaskStore) -> Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use chongming_core::store::Entry;
+    use chongming_core::{InMemoryStore, Status, Timestamp, Trigger, machine};
+
+    use super::*;
+
+    #[test]
+    fn of_a_task_that_was_taken_the_store_knows_the_end() {
+        let (store, at) = (InMemoryStore::new(), Timestamp::from_micros(0));
+        let id = TaskId::new("t").unwrap();
+        let ended = |status, trigger| {
+            let mut task = TaskSnapshot::pending(id.clone(), "t", "me".into(), at);
+            let queued = (Status::Queued, Trigger::DependenciesResolved);
+            let rows = [queued, (status, trigger)].map(|(status, trigger)| {
+                machine::apply(&mut task, status, trigger, at, None).unwrap()
+            });
+            (task, rows.to_vec())
+        };
+        let (stored, transitions) = ended(Status::Cancelled, Trigger::UserCancel);
+        let create = Entry::Create { snapshot: stored.into(), transitions };
+        assert_eq!(store.write(&[create]).unwrap(), [Ok(())]);
+        let told = |taken: &[TaskId]| {
+            let (mut task, _) = ended(Status::Stopped, Trigger::UserStop);
+            read_stored(&store, taken, &mut task);
+            task.status()
+        };
+        assert_eq!(told(&[]), Status::Stopped, "not written, and not refused");
+        assert_eq!(told(std::slice::from_ref(&id)), Status::Cancelled);
+    }
 }

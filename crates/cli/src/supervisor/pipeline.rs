@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use chongming_core::{TaskDefinition, TaskRun, TaskSnapshot, Text, Timestamp, Value};
-use chongming_pipeline::{Node, Pipeline, PipelineOutcome, PipelineRun};
+use chongming_pipeline::{Node, Pipeline, PipelineOutcome, PipelineRun, PipelineStatus};
 
 use super::definition::{bucket_key, definition, fill, take_arguments};
 use super::foreground::Event;
@@ -196,6 +196,11 @@ impl Work for NamedRun {
     fn snapshots(outcome: &mut PipelineOutcome) -> Vec<&mut TaskSnapshot> {
         let outcomes = outcome.nodes.iter_mut().map(|node| Arc::make_mut(&mut node.outcome));
         outcomes.map(|outcome| Arc::make_mut(&mut outcome.snapshot)).collect()
+    }
+
+    fn conclude(outcome: &mut PipelineOutcome) {
+        let ends = outcome.nodes.iter().map(|node| PipelineStatus::of(node.outcome.status()));
+        outcome.status = ends.max().unwrap_or(outcome.status);
     }
 
     fn frame(&self, canvas: Canvas) -> Vec<String> {

@@ -33,6 +33,8 @@ pub(super) trait Work {
     fn outcome(&self) -> Option<Arc<Self::Outcome>>;
     /// The tasks of an outcome.
     fn snapshots(outcome: &mut Self::Outcome) -> Vec<&mut TaskSnapshot>;
+    /// Draws the conclusion from them once more, when one of them was changed.
+    fn conclude(outcome: &mut Self::Outcome);
     /// What the terminal shows of it while it goes on.
     fn frame(&self, canvas: Canvas) -> Vec<String>;
     /// What is said where nothing is drawn when this one of its tasks has ended.
@@ -61,6 +63,8 @@ impl Work for TaskRun {
     fn snapshots(outcome: &mut Outcome) -> Vec<&mut TaskSnapshot> {
         vec![Arc::make_mut(&mut outcome.snapshot)]
     }
+
+    fn conclude(_: &mut Outcome) {}
 
     fn frame(&self, canvas: Canvas) -> Vec<String> {
         let task = self.snapshot();

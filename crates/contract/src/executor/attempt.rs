@@ -51,6 +51,23 @@ impl AttemptSink for Sink {
         // A case that has ended hears no more.
         let _ = self.0.send(Event::Report(report));
     }
+
+    fn may_begin(&self) -> bool {
+        true
+    }
+}
+
+/// The sink of an attempt that may not begin.
+pub(super) struct Forbidden(pub(super) Arc<dyn AttemptSink>);
+
+impl AttemptSink for Forbidden {
+    fn report(&self, report: Report) {
+        self.0.report(report);
+    }
+
+    fn may_begin(&self) -> bool {
+        false
+    }
 }
 
 impl Drop for Sink {

@@ -12,7 +12,7 @@ use chongming_core::{
     AttemptEnd, AttemptFiles, Executor, Launch, Signal, Target, TaskDefinition, TaskId, Value,
 };
 
-use super::attempt::{Attempt, Door, Event, Sink};
+use super::attempt::{Attempt, Door, Event, Forbidden, Sink};
 use super::bodies::definitions;
 use super::fixture::Fixture;
 use crate::breach::{Breach, Outcome, present, same};
@@ -79,6 +79,13 @@ impl<'f> Stage<'f> {
         let door = Door::open(&sink)?;
         prepared.launch.args = Value::Int(i64::from(door.port));
         prepared.door = Some(door);
+        Ok(prepared)
+    }
+
+    /// The same, of an attempt that may not begin.
+    pub(super) fn prepare_forbidden(&self, body: &str) -> Outcome<Prepared> {
+        let mut prepared = self.prepare_guest(body)?;
+        prepared.launch.sink = Arc::new(Forbidden(prepared.launch.sink));
         Ok(prepared)
     }
 

@@ -322,6 +322,7 @@ impl ControllerBuilder {
         let options = Options {
             grace: self.grace,
             lease_ttl: self.lease_ttl,
+            patience: self.store_patience,
             poll_interval: self.poll_interval,
             artifacts: self.artifacts,
         };

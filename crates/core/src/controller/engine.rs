@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::controller::guarded::{Asker, Core, Payload, Reach, Reported, hand_ove
 use crate::controller::handle::{End, Outcome};
 use crate::controller::inbox::Inbox;
 use crate::controller::journal::PersistFailure;
-use crate::controller::node::Lease;
+use crate::controller::lease::Lease;
 use crate::controller::submit::Submit;
 use crate::executor::{AttemptSink, Executor, Launch, Report};
 use crate::failure::{Failure, FailureKind};
@@ -45,6 +45,8 @@ pub(super) struct Engine {
     pub(super) options: Options,
     pub(super) inbox: Inbox,
     pub(super) lease: Lease,
+    /// How many tasks turned out to be somebody else's.
+    pub(super) disowned: AtomicU64,
     /// The store is known to have our bucket count.
     pub(super) is_pinned: AtomicBool,
     core: Mutex<Core>,
@@ -63,6 +65,8 @@ pub(super) struct Engine {
 pub(super) struct Options {
     pub(super) grace: Duration,
     pub(super) lease_ttl: Duration,
+    /// How long the store may leave a call unanswered.
+    pub(super) patience: Duration,
     pub(super) poll_interval: Duration,
     pub(super) artifacts: Option<PathBuf>,
 }
@@ -90,6 +94,7 @@ impl Engine {
             options,
             inbox: Inbox::default(),
             lease: Lease::default(),
+            disowned: AtomicU64::new(0),
             is_pinned: AtomicBool::new(false),
             core: Mutex::new(core),
             reports: Mutex::default(),
@@ -185,7 +190,6 @@ impl Engine {
                 self.executor.expect();
             }
             if !launches.is_empty() {
-                let launches = self.still_ours(launches);
                 let tasks: Vec<_> = launches.iter().map(|(key, l)| (*key, l.attempt)).collect();
                 let launches = launches.into_iter().map(|(_, launch)| launch).collect();
                 let carriers = self.executor.launch_all(launches);
@@ -314,7 +318,12 @@ impl Engine {
             args,
             upstream: Arc::clone(&payload.work.upstream),
             files,
-            sink: Arc::new(Sink { engine: Arc::clone(self), key, attempt }),
+            sink: Arc::new(Sink {
+                engine: Arc::clone(self),
+                key,
+                attempt,
+                disowned: self.disowned.load(Ordering::SeqCst),
+            }),
         }))
     }
 
@@ -351,6 +360,15 @@ impl Engine {
             };
             core.writer_waits = false;
             has_lingered = false;
+        }
+    }
+
+    /// The store answers again: what it did not take is offered to it at once.
+    pub(super) fn retry_writes(&self) {
+        let mut core = self.lock();
+        if core.journal.is_down() {
+            core.journal.retry_now();
+            self.writer.notify_one();
         }
     }
 
@@ -416,6 +434,7 @@ impl Engine {
     /// Tells all threads to end.
     pub(super) fn end_threads(&self) {
         self.lock().is_over = true;
+        self.lease.end();
         self.writer.notify_all();
         self.ticker.notify_all();
         self.inbox.end();
@@ -430,14 +449,20 @@ impl Engine {
 }
 
 /// Where one attempt reports to.
-struct Sink {
+pub(super) struct Sink {
     engine: Arc<Engine>,
-    key: TaskKey,
-    attempt: u32,
+    pub(super) key: TaskKey,
+    pub(super) attempt: u32,
+    /// The engine's count when the task was ours: none has been added, so it still is.
+    pub(super) disowned: u64,
 }
 
 impl AttemptSink for Sink {
     fn report(&self, report: Report) {
         self.engine.report(Reported { key: self.key, attempt: self.attempt, report });
+    }
+
+    fn may_begin(&self) -> bool {
+        self.engine.may_begin(self)
     }
 }

@@ -200,10 +200,10 @@ impl Journal {
     }
 
     /// Writes nothing more of this task.
-    pub(super) fn forget(&mut self, key: TaskKey) {
-        if let Some(pending) = self.pending.remove(&key) {
-            self.rows -= pending.rows.len();
-        }
+    pub(super) fn forget(&mut self, key: TaskKey) -> Option<TaskId> {
+        let pending = self.pending.remove(&key)?;
+        self.rows -= pending.rows.len();
+        Some(pending.id)
     }
 
     /// Is there something to write by now?

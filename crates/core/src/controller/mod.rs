@@ -12,6 +12,7 @@ mod handle;
 mod inbox;
 mod intake;
 mod journal;
+mod lease;
 mod node;
 mod orchestration;
 mod run;
@@ -200,8 +201,8 @@ impl Controller {
         dry_run: bool,
         reason: Option<&str>,
     ) -> Result<Vec<Reconciled>, StoreError> {
-        let at = self.engine.clock.wall();
-        reconcile(&*self.engine.store, &self.engine.ownership, dry_run, reason, at)
+        let Engine { store, ownership, clock, .. } = &*self.engine;
+        reconcile(&**store, ownership, dry_run, reason, &**clock)
     }
 
     /// Faults of the store, oldest first: what could not be written when it should have been.

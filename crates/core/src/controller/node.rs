@@ -1,20 +1,23 @@
 //! This controller as a node (spec 11, 12): its lease, its commands, their receipts.
 
 use std::collections::{HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 
-use crate::controller::engine::Engine;
+use crate::controller::engine::{Engine, Sink};
 use crate::controller::guarded::{Asker, Core};
-use crate::executor::{Launch, Report};
-use crate::failure::{Failure, FailureKind};
+use crate::controller::lease::{BEATS, Standing};
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{EndCause, Refused, Reply, Request, TaskKey};
+use crate::snapshot::TaskSnapshot;
 use crate::status::StatusSet;
 use crate::store::{
     Command, CommandKind, Now, Receipt, ReceiptKind, StoreError, TaskFilter, TaskQuery,
 };
+use crate::text::Text;
+use crate::time::Moment;
 
 /// How long a claimed command is ours.
 const CLAIM_LEASE: Duration = Duration::from_secs(30);
@@ -22,6 +25,9 @@ const CLAIM_LEASE: Duration = Duration::from_secs(30);
 const CLAIM_LIMIT: usize = 64;
 /// How many applied commands are remembered, so that none is applied twice.
 const REMEMBERED: usize = 10_000;
+/// The patience for a store is used up in so many slices: one in which this process stands still, for however
+/// long, is only one.
+const SLICES: u32 = 50;
 /// How long a pause may take when nobody says otherwise (spec 6).
 pub(super) const DEFAULT_PAUSE_LIMIT: Duration = Duration::from_secs(10);
 
@@ -48,50 +54,6 @@ impl Applied {
     }
 }
 
-/// The lease of this incarnation, as far as its own clock knows.
-#[derive(Default)]
-pub(super) struct Lease(Mutex<LeaseState>);
-
-#[derive(Default)]
-struct LeaseState {
-    is_node: bool,
-    renewed: Option<Duration>,
-    /// When the latest attempt at it came to its end, whatever came of it.
-    tried: Option<Duration>,
-}
-
-impl Lease {
-    fn state(&self) -> MutexGuard<'_, LeaseState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Is this controller a node by now?
-    pub(super) fn is_node(&self) -> bool {
-        self.state().is_node
-    }
-
-    /// Makes it one; `false` when it was.
-    fn begin(&self) -> bool {
-        !std::mem::replace(&mut self.state().is_node, true)
-    }
-
-    fn last_renewal(&self) -> Option<Duration> {
-        self.state().renewed
-    }
-
-    fn renewed(&self, at: Duration) {
-        self.state().renewed = Some(at);
-    }
-
-    fn last_try(&self) -> Option<Duration> {
-        self.state().tried
-    }
-
-    fn tried(&self, at: Duration) {
-        self.state().tried = Some(at);
-    }
-}
-
 impl Engine {
     /// Becomes a node, before its first submission: row, lease, and the thread that keeps both.
     pub(super) fn become_node(self: &Arc<Self>) {
@@ -115,7 +77,7 @@ impl Engine {
 
     /// The node thread's life: beats, claims commands, writes receipts.
     pub(super) fn serve(self: &Arc<Self>) {
-        let beat_every = self.options.lease_ttl / 8;
+        let beat_every = self.options.lease_ttl / BEATS;
         let mut applied = Applied::default();
         let mut next_beat = self.clock.monotonic().saturating_add(beat_every);
         let mut next_poll = Duration::ZERO;
@@ -123,7 +85,7 @@ impl Engine {
             let now = self.clock.monotonic();
             let delivery = self.inbox.wait(next_beat.min(next_poll).saturating_sub(now));
             let now = self.clock.monotonic();
-            if next_beat <= now {
+            if self.lease.take_asked() || next_beat <= now {
                 self.renew();
                 next_beat = now.saturating_add(beat_every);
             }
@@ -138,61 +100,87 @@ impl Engine {
         }
     }
 
+    fn standing(&self) -> Standing {
+        self.lease.standing(self.clock.now(), self.options.lease_ttl)
+    }
+
     /// Renews the lease when it may have run out, before anything else is written.
     pub(super) fn renew_if_overdue(self: &Arc<Self>) {
-        if self.is_overdue() {
-            self.renew();
+        if self.standing() != Standing::Good {
+            let turn = self.lease.turn();
+            // Another may have done it meanwhile.
+            if self.standing() != Standing::Good {
+                self.renew_in_turn();
+            }
+            drop(turn);
         }
-    }
-
-    /// May the lease have run out, by our own clock?
-    fn is_overdue(&self) -> bool {
-        self.is_long_ago(self.lease.last_renewal())
-    }
-
-    fn is_long_ago(&self, at: Option<Duration>) -> bool {
-        let now = self.clock.monotonic();
-        at.is_some_and(|at| now.saturating_sub(at) >= self.options.lease_ttl)
-    }
-
-    /// Of what is to be launched, that of which nobody else has taken the task, or declared it lost, while
-    /// this process stood still (spec 10). Where that was tried in vain a moment ago, work goes on: the store
-    /// cannot be reached.
-    pub(super) fn still_ours(
-        self: &Arc<Self>,
-        launches: Vec<(TaskKey, Launch)>,
-    ) -> Vec<(TaskKey, Launch)> {
-        if !self.is_overdue() || !self.is_long_ago(self.lease.last_try()) {
-            return launches;
-        }
-        self.renew();
-        let core = self.lock();
-        let is_ours = |(key, _): &(TaskKey, Launch)| !core.scheduler.is_disowned(*key);
-        let (ours, taken): (Vec<_>, Vec<_>) = launches.into_iter().partition(is_ours);
-        drop(core);
-        for (_, launch) in taken {
-            let failure = Failure::new(FailureKind::LaunchFailed, "the task was taken over");
-            launch.sink.report(Report::LaunchFailed(failure));
-        }
-        ours
     }
 
     /// Writes the node row and renews the lease.
     pub(super) fn renew(self: &Arc<Self>) {
-        let started = self.clock.monotonic();
-        match self.store.beat(&self.node, self.options.lease_ttl, Now::Store) {
-            Ok(beat) => {
-                if beat.had_lapsed
-                    && let Err(error) = self.look_for_taken_tasks()
-                {
-                    self.note_node_fault(&error);
-                }
-                // Not before: whoever sees a lease that holds may rely on that look.
-                self.lease.renewed(started);
+        let turn = self.lease.turn();
+        self.renew_in_turn();
+        drop(turn);
+    }
+
+    fn renew_in_turn(self: &Arc<Self>) {
+        let started = self.clock.now();
+        let renewed = self.store.beat(&self.node, self.options.lease_ttl, Now::Store);
+        let complete = renewed.and_then(|beat| {
+            if beat.had_lapsed {
+                self.lease.lapsed();
             }
-            Err(error) => self.note_node_fault(&error),
+            // By our own clocks, too: the answer that told of a lapse may have been lost.
+            match self.lease.standing(started, self.options.lease_ttl) {
+                Standing::Good => Ok(()),
+                Standing::OutOfReach | Standing::Doubtful | Standing::Over => {
+                    self.look_for_taken_tasks()
+                }
+            }
+        });
+        match complete {
+            Ok(()) => {
+                self.lease.renewed(started);
+                self.retry_writes();
+            }
+            Err(error) => {
+                self.note_node_fault(&error);
+                self.lease.failed(self.clock.now());
+            }
         }
-        self.lease.tried(self.clock.monotonic());
+    }
+
+    /// May this attempt begin? Asked by whoever carries it, directly before its first step: nothing begins
+    /// for a task that was taken over, or declared lost, while this process stood still (spec 10). The store
+    /// is asked by the node thread, and waited for no longer than for a write.
+    pub(super) fn may_begin(&self, sink: &Sink) -> bool {
+        for _ in 0..SLICES {
+            match self.standing() {
+                Standing::Good | Standing::OutOfReach => return self.is_still_ours(sink),
+                Standing::Over => return false,
+                Standing::Doubtful => {
+                    self.lease.ask();
+                    self.inbox.ring();
+                    self.lease.await_try(self.options.patience / SLICES);
+                }
+            }
+        }
+        // It hangs: as good as out of reach.
+        self.lease.failed(self.clock.now());
+        self.is_still_ours(sink)
+    }
+
+    fn is_still_ours(&self, sink: &Sink) -> bool {
+        self.disowned.load(Ordering::SeqCst) == sink.disowned
+            || self.lock().scheduler.is_ours(sink.key, sink.attempt)
+    }
+
+    /// Somebody else writes this task: it is listed, nothing more of it is written, and its work is stopped.
+    pub(super) fn disown(&self, core: &mut Core, key: TaskKey, reason: Text, now: Moment) {
+        self.disowned.fetch_add(1, Ordering::SeqCst);
+        core.desynced.extend(core.scheduler.snapshot(key).map(|task| task.id.clone()));
+        core.journal.forget(key);
+        core.scheduler.disown(key, reason, now, &mut core.out);
     }
 
     /// After a lapse: tasks that were taken meanwhile stay taken, and their work here is stopped.
@@ -202,6 +190,9 @@ impl Engine {
             let stored = core.scheduler.keys().filter(|key| core.journal.may_be_stored(*key));
             stored.filter_map(|key| Some((key, core.scheduler.snapshot(key)?.id.clone()))).collect()
         };
+        if ours.is_empty() {
+            return Ok(());
+        }
         let filter = TaskFilter {
             statuses: Some(StatusSet::unfinished()),
             supervisor: Some(self.incarnation().clone()),
@@ -220,20 +211,22 @@ impl Engine {
         for (key, id) in ours.into_iter().filter(|(_, id)| !still_ours.contains(id)) {
             // It may also have ended meanwhile, by our own hand, or not be made yet: the store's word decides.
             let is_taken = match self.store.get(&id)? {
-                Some(task) => {
-                    let known = self.lock().scheduler.snapshot(key).map(|t| t.status_version());
-                    known.is_some_and(|known| task.status_version() > known)
-                        || task.supervisor.as_ref() != Some(self.incarnation())
+                Some(stored) => {
+                    let is_known = self.lock().scheduler.snapshot(key).is_none_or(|known| {
+                        let (known, stored) = (&**known, &stored);
+                        let state = |task: &TaskSnapshot| (task.status_version(), task.status());
+                        let is_behind = stored.status_version() < known.status_version();
+                        // An end is the last that is written: one that we do not know is not ours.
+                        state(stored) == state(known)
+                            || (is_behind && !stored.status().is_terminal())
+                    });
+                    !is_known || stored.supervisor.as_ref() != Some(self.incarnation())
                 }
                 None => self.lock().journal.is_stored(key),
             };
             if is_taken {
-                self.with(|core, now| {
-                    core.desynced.push(id);
-                    core.journal.forget(key);
-                    let reason = "the task was taken over while this node's lease had expired";
-                    core.scheduler.disown(key, reason.into(), now, &mut core.out);
-                });
+                let reason = "the task was taken over while this node's lease had expired";
+                self.with(|core, now| self.disown(core, key, reason.into(), now));
             }
         }
         Ok(())

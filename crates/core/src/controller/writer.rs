@@ -58,7 +58,7 @@ impl Engine {
                 }
                 core.scheduler.settled(key, version, now, &mut core.out);
             }
-            Outcome::Refused(key, error) => refused(core, key, &error, now),
+            Outcome::Refused(key, error) => self.refused(core, key, &error, now),
         }
     }
 
@@ -120,26 +120,23 @@ impl Engine {
         let is_ours = stored.supervisor.as_ref() == Some(self.incarnation());
         (is_ours && stored.status() == row.to).then_some(version)
     }
-}
 
-/// Somebody else has this id, or writes this task.
-fn refused(core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
-    let Some(payload) = core.scheduler.payload(key) else {
-        // Its end was published as recorded, not as written; nothing is left to stop.
-        core.journal.forget(key);
-        return;
-    };
-    if payload.completion.is_accepted() {
-        if let Some(task) = core.scheduler.snapshot(key) {
-            core.desynced.push(task.id.clone());
-        }
-        core.journal.forget(key);
-        let reason = format!("another process writes this task: {error}");
-        core.scheduler.disown(key, reason.as_str().into(), now, &mut core.out);
-    } else {
-        let id = core.scheduler.snapshot(key).map(|task| task.id.clone());
-        if let Some(id) = id {
-            reject(core, key, SubmitError::Exists { id, why: NotAdoptable::Raced });
+    /// Somebody else has this id, or writes this task.
+    fn refused(&self, core: &mut Core, key: TaskKey, error: &EntryError, now: Moment) {
+        let Some(payload) = core.scheduler.payload(key) else {
+            // Its end was published as recorded, not as written; nothing is left to stop, but the store says
+            // otherwise.
+            core.desynced.extend(core.journal.forget(key));
+            return;
+        };
+        if payload.completion.is_accepted() {
+            let reason = format!("another process writes this task: {error}");
+            self.disown(core, key, reason.as_str().into(), now);
+        } else {
+            let id = core.scheduler.snapshot(key).map(|task| task.id.clone());
+            if let Some(id) = id {
+                reject(core, key, SubmitError::Exists { id, why: NotAdoptable::Raced });
+            }
         }
     }
 }

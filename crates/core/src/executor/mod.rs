@@ -102,7 +102,8 @@ pub trait Executor: Send + Sync {
     ///
     /// Must not block and must not fail: whatever happens is reported through the launch's sink, in this
     /// order: `Launched` (or `LaunchFailed`, which ends the attempt), any number of others, and exactly
-    /// one `Ended`. An attempt that was told to stop before it was launched may report `Ended` alone.
+    /// one `Ended`. An attempt that was told to stop before it was launched, or that
+    /// [may not begin](AttemptSink::may_begin), may report `Ended` alone.
     fn launch(&self, launch: Launch) -> Arc<dyn Carrier>;
 
     /// [`launch`](Self::launch) for several at once, for executors that can do that faster. One carrier
@@ -144,6 +145,14 @@ pub enum Signal {
 pub trait AttemptSink: Send + Sync {
     /// Something happened. Cheap; may be called from any thread.
     fn report(&self, report: Report);
+
+    /// May the attempt begin? `false` when its task was taken over since it was launched: then nothing of it
+    /// may run, and it ends as `Interrupted`.
+    ///
+    /// To be asked as late as can be, with nothing in between: by [`run_body`](crate::run_body) for what it
+    /// runs, and by an executor directly before it starts a process. Cheap, unless this program stood still
+    /// for longer than its lease: then it may wait for the store.
+    fn may_begin(&self) -> bool;
 }
 
 /// What can happen to an attempt.

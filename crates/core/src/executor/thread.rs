@@ -328,6 +328,10 @@ mod tests {
         fn report(&self, report: Report) {
             self.0.send(report).unwrap();
         }
+
+        fn may_begin(&self) -> bool {
+            true
+        }
     }
 
     fn launch(

@@ -192,10 +192,10 @@ impl<P> Scheduler<P> {
         self.settled(key, version, now, out);
     }
 
-    /// Does the task belong to somebody else by now, and only its carrier still has to go?
+    /// Is this the current attempt of a task that nobody else writes?
     #[must_use]
-    pub fn is_disowned(&self, key: TaskKey) -> bool {
-        self.tasks.get(key).is_none_or(|task| task.disowned)
+    pub fn is_ours(&self, key: TaskKey, attempt: u32) -> bool {
+        self.tasks.get(key).is_some_and(|task| !task.disowned && task.snapshot.attempt == attempt)
     }
 
     /// Takes a task back that was never accepted, as if it had not been submitted. Follow with

@@ -73,8 +73,13 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// For executors: runs a body to its end and says how it ended. A panic ends here.
+/// For executors: runs a body to its end, if it [may begin](crate::AttemptSink::may_begin), and says how it
+/// ended. A panic ends here.
 pub fn run_body(body: &Body, context: &TaskContext, control: &Control, args: Value) -> AttemptEnd {
+    if !context.may_begin() {
+        let message = Some("the task was taken over before its body began".into());
+        return AttemptEnd::Interrupted { message };
+    }
     let ended = catch_unwind(AssertUnwindSafe(|| body(context, args)));
     let failure = match ended {
         Ok(Ok(value)) => match value.check() {

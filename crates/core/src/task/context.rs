@@ -102,6 +102,11 @@ impl TaskContext {
         }))
     }
 
+    /// May its body begin?
+    pub(crate) fn may_begin(&self) -> bool {
+        self.0.sink.may_begin()
+    }
+
     /// The task's id.
     #[must_use]
     pub fn task_id(&self) -> &TaskId {

@@ -53,8 +53,15 @@ pub struct Faulty {
     /// The next write is carried out, but its caller is told that it failed.
     pub loses_answer: AtomicBool,
     pub hang: Mutex<Option<Arc<Barrier>>>,
+    /// The next write meets this before it is done, and once more.
+    pub holds: Mutex<Option<Arc<Barrier>>>,
     /// The next write meets this once it is done, and once more before it answers.
     pub hang_done: Mutex<Option<Arc<Barrier>>>,
+    pub query_fails: AtomicBool,
+    /// The next beat is carried out, but its caller is told that it failed.
+    pub beat_loses_answer: AtomicBool,
+    /// The next beat meets this, and once more before it answers.
+    pub hang_beat: Mutex<Option<Arc<Barrier>>>,
 }
 
 impl Faulty {
@@ -64,7 +71,11 @@ impl Faulty {
             fails: AtomicBool::new(false),
             loses_answer: AtomicBool::new(false),
             hang: Mutex::new(None),
+            holds: Mutex::new(None),
             hang_done: Mutex::new(None),
+            query_fails: AtomicBool::new(false),
+            beat_loses_answer: AtomicBool::new(false),
+            hang_beat: Mutex::new(None),
         })
     }
 }
@@ -76,6 +87,11 @@ impl TaskStore for Faulty {
         }
         let hang = self.hang.lock().unwrap().take();
         if let Some(barrier) = hang {
+            barrier.wait();
+        }
+        let held = self.holds.lock().unwrap().take();
+        if let Some(barrier) = held {
+            barrier.wait();
             barrier.wait();
         }
         let answer = self.inner.write(entries);
@@ -96,6 +112,13 @@ impl TaskStore for Faulty {
     }
 
     fn query(&self, query: &TaskQuery) -> Result<TaskPage, StoreError> {
+        if self.query_fails.load(Ordering::SeqCst) {
+            return Err(StoreError::new(
+                StoreErrorKind::Unavailable,
+                "query",
+                "the server is busy",
+            ));
+        }
         self.inner.query(query)
     }
 
@@ -144,7 +167,17 @@ impl TaskStore for Faulty {
     }
 
     fn beat(&self, node: &Node, ttl: Duration, now: Now) -> Result<Beat, StoreError> {
-        self.inner.beat(node, ttl, now)
+        let hang = self.hang_beat.lock().unwrap().take();
+        if let Some(barrier) = hang {
+            barrier.wait();
+            barrier.wait();
+        }
+        let answer = self.inner.beat(node, ttl, now);
+        if self.beat_loses_answer.swap(false, Ordering::SeqCst) {
+            let message = "the connection broke before the answer came";
+            return Err(StoreError::new(StoreErrorKind::Unavailable, "beat", message));
+        }
+        answer
     }
 
     fn retire(&self, incarnation: &IncarnationId, now: Now) -> Result<(), StoreError> {

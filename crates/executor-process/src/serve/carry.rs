@@ -129,4 +129,9 @@ impl AttemptSink for Upward {
             Report::Launched | Report::LaunchFailed(_) | Report::Ended(_) => {}
         }
     }
+
+    /// Its supervisor saw to that before it started this process.
+    fn may_begin(&self) -> bool {
+        true
+    }
 }

@@ -40,6 +40,10 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
         fn report(&self, report: Report) {
             let _ = writeln!(std::io::stdout(), "{report:?}");
         }
+
+        fn may_begin(&self) -> bool {
+            true
+        }
     }
     let echo = |bytes: &[u8]| {
         let _ = std::io::stdout().write_all(bytes);

@@ -142,6 +142,10 @@ impl AttemptSink for Sink {
     fn report(&self, report: Report) {
         self.0.change(|all| all.push(report));
     }
+
+    fn may_begin(&self) -> bool {
+        true
+    }
 }
 
 pub struct Attempt {

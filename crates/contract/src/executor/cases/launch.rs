@@ -15,6 +15,17 @@ pub(in crate::executor) fn runs_its_body_once(stage: Stage<'_>) -> Outcome {
     same("bodies that ran", bodies, 1)
 }
 
+pub(in crate::executor) fn what_may_not_begin_never_runs(stage: Stage<'_>) -> Outcome {
+    let mut attempt = stage.start(stage.prepare_forbidden("visit")?)?;
+    let events = attempt.rest()?;
+    let bodies = events.iter().filter(|e| matches!(e, Event::Came(_))).count();
+    same("bodies that ran", bodies, 0)?;
+    let ends = events.iter().filter(|event| {
+        matches!(event, Event::Report(Report::Ended(AttemptEnd::Interrupted { .. })))
+    });
+    same("reports that it was interrupted", ends.count(), 1)
+}
+
 pub(in crate::executor) fn reports_in_order(stage: Stage<'_>) -> Outcome {
     let reports = stage.launch("progress", 3_u32)?.reports()?;
     let places = |what: fn(&Report) -> bool| {

@@ -66,6 +66,10 @@ impl AttemptSink for Last {
             let _ = self.dropped.send(());
         }
     }
+
+    fn may_begin(&self) -> bool {
+        true
+    }
 }
 
 pub(in crate::executor) fn a_report_may_drop_it(stage: Stage<'_>) -> Outcome {
