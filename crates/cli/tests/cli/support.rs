@@ -15,7 +15,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 #[cfg(feature = "postgres")]
 #[path = "../../../store-postgres/tests/server/support.rs"]
 #[expect(dead_code, reason = "the store's own tests use the rest of it")]
-mod server;
+pub(crate) mod server;
 
 /// Tasks for all tests.
 pub(crate) const MANIFEST: &str = r#"
