@@ -70,11 +70,14 @@ fn raw(server: &Server) -> Result<Vec<Duration>, Anything> {
         let holder = &holder;
         let attending = scope.spawn(move || -> Result<(), Anything> {
             let (claim, end) = (listener.prepare(CLAIM)?, listener.prepare(END)?);
+            let complete =
+                listener.prepare("UPDATE commands SET receipt = '' WHERE task_id = $1")?;
             for _ in 0..SAMPLES {
                 listener.notifications().blocking_iter().next()?;
                 let row = listener.query_one(&claim, &[&holder.as_str()])?;
-                let saved = listener.query_one(&end, &[&row.try_get::<_, &str>(0)?])?;
-                tell.send(saved.try_get::<_, i64>(0)?)?;
+                let task: &str = row.try_get(0)?;
+                tell.send(listener.query_one(&end, &[&task])?.try_get::<_, i64>(0)?)?;
+                listener.execute(&complete, &[&task])?;
             }
             Ok(())
         });

@@ -121,6 +121,7 @@ fn attend(
     let mut append = connection.prepare(
         "INSERT INTO transitions VALUES (?1, 4, 5, 8, ?2, 4, 'enough'), (?1, 5, 8, 11, ?2, 15, 'enough')",
     )?;
+    let mut complete = connection.prepare("UPDATE commands SET receipt = '' WHERE task_id = ?1")?;
     for _ in 0..SAMPLES {
         rung.recv(&mut [0; 1])?;
         begin.raw_execute()?;
@@ -131,6 +132,7 @@ fn attend(
         append.execute(params![seq, AT])?;
         commit.raw_execute()?;
         rung.send(&[1])?;
+        complete.execute([task])?;
     }
     Ok(())
 }
