@@ -174,7 +174,7 @@ mod on_a_server {
     use super::*;
     use postgres::config::Host;
     use postgres::{Client, Config, NoTls};
-    use support::server::{AUTHORITY, server, skipped};
+    use support::schema::{AUTHORITY, server, skipped};
 
     const TLS: &str = "?sslmode=verify-full&sslrootcert=/etc/ssl/tasks-ca.pem";
 

@@ -13,9 +13,9 @@ use tempfile::TempDir;
 const LIMIT: Duration = Duration::from_secs(60);
 
 #[cfg(feature = "postgres")]
-#[path = "../../../store-postgres/tests/server/support.rs"]
+#[path = "../../../store-postgres/tests/server/schema.rs"]
 #[expect(dead_code, reason = "the store's own tests use the rest of it")]
-pub(crate) mod server;
+pub(crate) mod schema;
 
 /// Tasks for all tests.
 pub(crate) const MANIFEST: &str = r#"
@@ -66,7 +66,7 @@ pub(crate) struct Sandbox {
     folder: TempDir,
     /// In place of the file that `--db` names by default.
     #[cfg(feature = "postgres")]
-    schema: Option<server::Schema>,
+    schema: Option<schema::Schema>,
 }
 
 impl Sandbox {
@@ -81,14 +81,14 @@ impl Sandbox {
     /// One whose database is on a server; `None`, with a line that says so, where there is no server.
     #[cfg(feature = "postgres")]
     pub(crate) fn on_postgres(test: &str) -> Option<Self> {
-        let schema = server::Schema::fresh(test)?;
+        let schema = schema::Schema::fresh(test)?;
         Some(Self { schema: Some(schema), ..Self::with_tasks() })
     }
 
     /// What `--db` names in this folder.
     pub(crate) fn database(&self) -> String {
         #[cfg(feature = "postgres")]
-        if let Some(server::Schema { dsn, name }) = &self.schema {
+        if let Some(schema::Schema { dsn, name }) = &self.schema {
             let sign = if dsn.contains('?') { '&' } else { '?' };
             return format!("{dsn}{sign}schema={name}");
         }
