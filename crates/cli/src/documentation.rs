@@ -30,6 +30,7 @@ use crate::views::transition::TransitionJson;
 
 const PAGE: &str = include_str!("../../../docs/cli.md");
 const MANIFEST: &str = include_str!("../../../docs/manifest.md");
+const DISTRIBUTED: &str = include_str!("../../../docs/distributed.md");
 const PIPELINES: &str = include_str!("../../../docs/pipelines.md");
 
 /// The text under a heading of the page on the command line.
@@ -144,6 +145,9 @@ fn every_alert_has_its_row() {
     rows.retain(|row| !row.starts_with("`-"));
     // The table has them in the order in which they are told.
     assert_eq!(rows, kinds);
+    let alerts = section_of(DISTRIBUTED, "## The alerts of doctor");
+    let told = alerts.lines().filter_map(|line| line.strip_prefix("### "));
+    assert_eq!(told.map(|kind| format!("`{kind}`")).collect::<Vec<_>>(), kinds);
 }
 
 /// The keys of a JSON value, at every level; of a list, those of each element.

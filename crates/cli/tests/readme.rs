@@ -29,7 +29,11 @@ fn readme() -> String {
 }
 
 /// Pages with sessions.
-const PAGES: [&str; 3] = ["README.md", "docs/task-protocol.md", "docs/guide.md"];
+const PAGES: [&str; 4] =
+    ["README.md", "docs/task-protocol.md", "docs/guide.md", "docs/distributed.md"];
+
+/// What is in this part of a page needs a server.
+const ON_A_SERVER: &str = "\n## Postgres\n";
 
 /// The fenced blocks of this language, in order.
 fn blocks<'a>(page: &'a str, language: &str) -> Vec<&'a str> {
@@ -54,57 +58,87 @@ fn fits(pattern: &str, text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Runs one line of a session as a shell would, with both streams in one.
-fn shell(sandbox: &Sandbox, line: &str) -> Command {
-    let program = Path::new(env!("CARGO_BIN_EXE_chongming-task"));
-    let mut path = program.parent().unwrap().as_os_str().to_owned();
-    path.push(":");
-    path.push(std::env::var_os("PATH").unwrap_or_default());
-    let mut command = Command::new("sh");
-    command.args(["-c", &format!("exec 2>&1; {line}")]).current_dir(sandbox.path("."));
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("CHONGMING_") {
-            command.env_remove(name);
-        }
-    }
-    command.env("PATH", path).stdin(Stdio::null());
-    command
+/// One reader's shell.
+struct Terminal<'a> {
+    sandbox: &'a Sandbox,
+    /// What was exported, as shell lines.
+    exported: String,
+    background: Vec<Child>,
 }
 
-/// After a command in the background: goes on once its task runs, as a reader would look first.
-fn await_running(sandbox: &Sandbox, line: &str) {
-    let id = line.split("--id ").nth(1).unwrap().split(' ').next().unwrap();
-    let until = Instant::now() + Duration::from_secs(60);
-    while !sandbox.run(&["--json", "status", id]).out.contains("\"status\":\"running\"") {
-        assert!(Instant::now() < until, "{line}: its task never ran");
-        std::thread::yield_now();
+impl<'a> Terminal<'a> {
+    fn new(sandbox: &'a Sandbox) -> Self {
+        Self { sandbox, exported: String::new(), background: Vec::new() }
+    }
+
+    /// Runs one line of a session as a shell would, with both streams in one.
+    fn shell(&self, line: &str) -> Command {
+        let script = format!("{}exec 2>&1; {line}", self.exported);
+        let mut command = self.sandbox.command_of(Path::new("sh"), &["-c", &script]);
+        command.stdin(Stdio::null());
+        command
+    }
+
+    /// After a command in the background: goes on once its task is under way, as a reader would look first.
+    fn await_running(&self, line: &str) {
+        let id = line.split("--id ").nth(1).unwrap().split(' ').next().unwrap();
+        let until = Instant::now() + Duration::from_secs(60);
+        let is_under_way = || {
+            let status = self.shell(&format!("chongming-task --json status {id}"));
+            let out = support::finish(status).out;
+            ["running", "retry_wait"].iter().any(|s| out.contains(&format!("\"status\":\"{s}\"")))
+        };
+        while !is_under_way() {
+            assert!(Instant::now() < until, "{line}: its task never ran");
+            std::thread::yield_now();
+        }
+    }
+
+    fn play(&mut self, session: &str) {
+        let mut lines = session.lines().peekable();
+        while let Some(line) = lines.next() {
+            let command = line.strip_prefix("$ ").unwrap();
+            let mut expected = Vec::new();
+            while let Some(output) = lines.next_if(|line| !line.starts_with("$ ")) {
+                expected.push(output.to_owned());
+            }
+            if command.starts_with("export ") {
+                self.exported.push_str(&format!("{command}\n"));
+                continue;
+            }
+            if let Some(command) = command.strip_suffix(" &") {
+                let mut child = self.shell(&format!("exec {command}"));
+                self.background.push(child.stdout(Stdio::null()).spawn().unwrap());
+                self.await_running(command);
+                continue;
+            }
+            let output = self.shell(command).output().unwrap();
+            let mut seen: Vec<String> =
+                String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
+            match output.status.code() {
+                Some(0) => {}
+                code => seen.push(format!("[exit {}]", code.unwrap())),
+            }
+            let all = expected.len() == seen.len()
+                && expected.iter().zip(&seen).all(|(pattern, line)| fits(pattern, line));
+            assert!(all, "$ {command}\nexpected {expected:#?}\nseen {seen:#?}");
+        }
+    }
+
+    /// The reader has gone through the whole page.
+    fn leave(&mut self) {
+        for child in &mut self.background {
+            assert!(!child.wait().unwrap().success(), "a task in the background was to be stopped");
+        }
     }
 }
 
-fn play(sandbox: &Sandbox, session: &str, background: &mut Vec<Child>) {
-    let mut lines = session.lines().peekable();
-    while let Some(line) = lines.next() {
-        let command = line.strip_prefix("$ ").unwrap();
-        let mut expected = Vec::new();
-        while let Some(output) = lines.next_if(|line| !line.starts_with("$ ")) {
-            expected.push(output.to_owned());
+impl Drop for Terminal<'_> {
+    fn drop(&mut self) {
+        for child in &mut self.background {
+            let _ = child.kill();
+            let _ = child.wait();
         }
-        if let Some(command) = command.strip_suffix(" &") {
-            let child = shell(sandbox, &format!("exec {command}")).stdout(Stdio::null()).spawn();
-            background.push(child.unwrap());
-            await_running(sandbox, command);
-            continue;
-        }
-        let output = shell(sandbox, command).output().unwrap();
-        let mut seen: Vec<String> =
-            String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect();
-        match output.status.code() {
-            Some(0) => {}
-            code => seen.push(format!("[exit {}]", code.unwrap())),
-        }
-        let all = expected.len() == seen.len()
-            && expected.iter().zip(&seen).all(|(pattern, line)| fits(pattern, line));
-        assert!(all, "$ {command}\nexpected {expected:#?}\nseen {seen:#?}");
     }
 }
 
@@ -125,15 +159,89 @@ fn the_sessions_are_true() {
     for name in PAGES {
         let (page, sandbox) = (page(name), Sandbox::new());
         write_files(&sandbox, &page);
-        let mut background = Vec::new();
-        let sessions = blocks(&page, "console");
+        let mut terminal = Terminal::new(&sandbox);
+        let sessions = blocks(page.split(ON_A_SERVER).next().unwrap(), "console");
         assert!(!sessions.is_empty(), "{name}");
-        for session in sessions {
-            play(&sandbox, session, &mut background);
+        sessions.into_iter().for_each(|session| terminal.play(session));
+        terminal.leave();
+    }
+}
+
+/// The part about the server, on the server of the tests: its names get an ending of their own, its address and
+/// certificate become those that there are.
+#[cfg(feature = "postgres")]
+mod on_a_server {
+    use super::*;
+    use postgres::config::Host;
+    use postgres::{Client, Config, NoTls};
+    use support::schema::{AUTHORITY, server, skipped};
+
+    const TLS: &str = "?sslmode=verify-full&sslrootcert=/etc/ssl/tasks-ca.pem";
+
+    /// What the page makes; dropped at the end.
+    struct Made {
+        admin: Client,
+        prefix: String,
+    }
+
+    impl Drop for Made {
+        fn drop(&mut self) {
+            let prefix = &self.prefix;
+            let _ = self.admin.batch_execute(&format!("DROP DATABASE IF EXISTS {prefix}db"));
+            for role in ["owner", "node", "reader"] {
+                let _ = self.admin.batch_execute(&format!("DROP ROLE IF EXISTS {prefix}{role}"));
+            }
         }
-        for mut child in background {
-            assert!(!child.wait().unwrap().success(), "{name}: its task was stopped");
+    }
+
+    #[test]
+    fn the_server_is_set_up_as_the_handbook_says() {
+        let dsn = match server() {
+            Ok(dsn) => dsn,
+            Err(why) => return skipped("the handbook's set-up of a server", &why),
+        };
+        let config: Config = dsn.parse().unwrap();
+        let (Some(Host::Tcp(host)), Some(port)) =
+            (config.get_hosts().first(), config.get_ports().first())
+        else {
+            panic!("the server of the tests has no address: give host and port")
+        };
+        let prefix = format!("tasks_{}_", std::process::id());
+        let (host, terms) = match std::env::var(AUTHORITY) {
+            // The certificate of a server of ours is for this name.
+            Ok(path) => ("localhost", TLS.replace("/etc/ssl/tasks-ca.pem", &path)),
+            Err(_) => (host.as_str(), "?sslmode=disable".to_owned()),
+        };
+        let page = page("docs/distributed.md");
+        let mut made = Made { admin: config.connect(NoTls).unwrap(), prefix: prefix.clone() };
+        let part = page.split(ON_A_SERVER).nth(1).unwrap().split("\n## ").next().unwrap();
+        assert!(part.contains(TLS));
+        let part = part.replace(TLS, &terms).replace("tasks_", &prefix);
+        let part = part.replace("@db.example", &format!("@{host}:{port}"));
+
+        let sandbox = Sandbox::new();
+        write_files(&sandbox, &page);
+        let mut terminal = Terminal::new(&sandbox);
+        for block in part.split("```").skip(1).step_by(2) {
+            let (language, block) = block.split_once('\n').unwrap();
+            match language {
+                "console" => terminal.play(block),
+                "sql" => {
+                    let mut inside = config.clone();
+                    inside.dbname(&format!("{prefix}db"));
+                    let is_inside = block.starts_with(&format!("-- in {prefix}db"));
+                    for statement in block.split_inclusive(";\n") {
+                        if is_inside {
+                            inside.connect(NoTls).unwrap().batch_execute(statement).unwrap();
+                        } else {
+                            made.admin.batch_execute(statement).unwrap();
+                        }
+                    }
+                }
+                other => panic!("{other}"),
+            }
         }
+        terminal.leave();
     }
 }
 
@@ -145,6 +253,7 @@ fn every_block_of_the_handbook_is_run_or_shown_by_a_test() {
         let fences = page.lines().filter_map(|line| line.strip_prefix("```"));
         for language in fences.step_by(2).filter(|_| name != "README.md") {
             let is_run = ["toml", "sh", "python", "console"].contains(&language)
+                || language == "sql" && name == "docs/distributed.md"
                 || language == "rust"
                 || language.starts_with("rust,no_run");
             assert!(is_run, "{name}: ```{language}");

@@ -181,8 +181,37 @@ pub fn examine(
             None => break,
         }
     }
-    let stored = store.pinned(FACT_NUM_BUCKETS)?.and_then(|count| count.parse().ok());
-    Ok(doctor(&store.nodes(Now::Store)?, &counts, &orphans, stored))
+    Ok(doctor(&store.nodes(Now::Store)?, &counts, &orphans, stored_num_buckets(store)?))
+}
+
+/// What the living nodes declare against one of them, for that one to say as soon as it has started
+/// (spec 12). Nothing where it is no living node.
+pub(crate) fn examine_node(
+    store: &dyn TaskStore,
+    own: &IncarnationId,
+) -> Result<Vec<Alert>, StoreError> {
+    Ok(concerning(own, &store.nodes(Now::Store)?, stored_num_buckets(store)?))
+}
+
+fn stored_num_buckets(store: &dyn TaskStore) -> Result<Option<u32>, StoreError> {
+    Ok(store.pinned(FACT_NUM_BUCKETS)?.and_then(|count| count.parse().ok()))
+}
+
+fn concerning(
+    own: &IncarnationId,
+    nodes: &[NodeRow],
+    stored_num_buckets: Option<u32>,
+) -> Vec<Alert> {
+    let own = nodes.iter().find(|row| row.alive && row.node.incarnation == *own);
+    let Some(NodeRow { node: own, .. }) = own else { return Vec::new() };
+    let mut alerts = doctor(nodes, &[], &[], stored_num_buckets);
+    alerts.retain(|alert| match alert {
+        Alert::BucketOverlap { owners, .. } => owners.contains(&own.owner),
+        Alert::OwnerTwice { owner, .. } => *owner == own.owner,
+        Alert::NumBucketsMismatch { .. } => true,
+        Alert::BucketUnowned { .. } | Alert::OrphanTask { .. } => false,
+    });
+    alerts
 }
 
 /// The share that a node declares, unless it is everything: then it is no partition.
@@ -344,6 +373,29 @@ mod tests {
             let alerts = doctor(nodes, &[], &[], stored);
             assert_eq!(!alerts.is_empty(), wrong, "{stored:?} {alerts:?}");
         }
+    }
+
+    #[test]
+    fn a_node_is_told_only_what_concerns_it_while_it_lives() {
+        let nodes = [
+            node("a", "1", Some("0-15")),
+            node("b", "2", Some("7")),
+            node("c", "3", Some("20")),
+            node("c", "4", Some("20")),
+            dead(node("a", "5", Some("0-15"))),
+        ];
+        let kinds = |life: &str| -> Vec<&str> {
+            let alerts = concerning(&IncarnationId::new(life).unwrap(), &nodes, Some(64));
+            alerts.iter().map(Alert::kind).collect()
+        };
+        assert_eq!(kinds("1"), ["bucket-overlap"]);
+        assert_eq!(kinds("2"), ["bucket-overlap"]);
+        assert_eq!(kinds("3"), ["owner-twice"]);
+        assert_eq!(kinds("5"), [""; 0]);
+        assert_eq!(kinds("nobody"), [""; 0]);
+        let own = IncarnationId::new("1").unwrap();
+        let alerts = concerning(&own, &nodes, Some(32));
+        assert_eq!(alerts.last().map(Alert::kind), Some("num-buckets-mismatch"));
     }
 
     #[test]

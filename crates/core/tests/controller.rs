@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Backoff, CloseMode, ControlError, ControlRefusal, Controller, FailureKind, InMemoryStore,
-    InlineExecutor, RetryPolicy, Status, Submit, SubmitError, TaskContext, TaskDefinition,
-    TaskError, Timeout, Value,
+    Alert, Backoff, CloseMode, ControlError, ControlRefusal, Controller, FailureKind,
+    InMemoryStore, InlineExecutor, RetryPolicy, Status, Submit, SubmitError, TaskContext,
+    TaskDefinition, TaskError, Timeout, Value,
 };
 use support::{LIMIT, id, looping, words};
 
@@ -237,6 +237,40 @@ fn another_controller_on_the_same_store_sees_and_controls() {
     assert!(matches!(ended, Err(ControlError::Refused(ControlRefusal::Ended(Status::Stopped)))));
     let unknown = other.stop(&id("nobody"), None);
     assert!(matches!(unknown, Err(ControlError::Refused(ControlRefusal::NotFound))));
+}
+
+#[test]
+fn a_node_that_starts_into_an_overlap_is_told() {
+    let store = Arc::new(InMemoryStore::new());
+    let start = |owner: &str, owned: &str| {
+        let builder = Controller::builder().store(store.clone()).owner(owner);
+        builder.owned_buckets(owned.parse().unwrap()).build().unwrap()
+    };
+    let first = start("node-a", "0-15");
+    assert_eq!(first.alerts().unwrap(), []);
+    let second = start("node-b", "7,9,16-63");
+    let overlap = Alert::BucketOverlap {
+        buckets: "7,9".parse().unwrap(),
+        owners: ["node-a".into(), "node-b".into()],
+    };
+    assert_eq!(second.alerts().unwrap(), std::slice::from_ref(&overlap));
+    assert_eq!(first.alerts().unwrap(), [overlap]);
+    let other = start("node-c", "20-25");
+    let twice = start("node-c", "20-25");
+    let kinds = |node: &Controller| -> Vec<&str> {
+        node.alerts().unwrap().iter().map(Alert::kind).collect()
+    };
+    assert_eq!(kinds(&twice), ["bucket-overlap", "owner-twice"]);
+    // An end takes its part out of it.
+    for node in [&other, &second] {
+        node.close(CloseMode::Stop, LIMIT, false);
+    }
+    assert_eq!(first.alerts().unwrap(), []);
+    assert_eq!(twice.alerts().unwrap(), []);
+    assert_eq!(other.alerts().unwrap(), [], "it is no node any more");
+    // Who declares nothing is a node from its first submission on, and overlaps none.
+    let observer = Controller::builder().store(store.clone()).owner("node-c").build().unwrap();
+    assert_eq!(observer.alerts().unwrap(), []);
 }
 
 #[test]

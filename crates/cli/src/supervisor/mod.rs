@@ -15,10 +15,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use chongming_core::store::{Now, TaskStore};
+use chongming_core::store::TaskStore;
 use chongming_core::{
-    Alert, CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
-    doctor,
+    CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
 };
 use chongming_executor_process::ProcessExecutor;
 
@@ -192,7 +191,10 @@ impl Supervisor {
     fn attend<W: Work>(self, work: &W, grace: Duration) -> Result<W::Outcome, CliError> {
         let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
         if verbosity > Verbosity::Quiet {
-            warn_of_overlaps(&controller, &*store)?;
+            // A node that starts into an overlap says so at once (spec 12).
+            for alert in controller.alerts().map_err(store_error)? {
+                print_note(&alert.to_string());
+            }
         }
         let foreground = Foreground {
             controller: &controller,
@@ -251,25 +253,6 @@ fn tell_faults(controller: &Controller, tasks: &[&TaskRun]) {
     for id in controller.desynced_tasks().into_iter().filter(ours) {
         print_note(&format!("`{id}` was taken over by another process meanwhile"));
     }
-}
-
-/// A node that starts into an overlap says so at once (spec 12).
-fn warn_of_overlaps(controller: &Controller, store: &dyn TaskStore) -> Result<(), CliError> {
-    let nodes = store.nodes(Now::Store).map_err(store_error)?;
-    let own = nodes.iter().find(|row| row.node.incarnation == *controller.incarnation());
-    let Some(own) = own.map(|row| &row.node.owner) else { return Ok(()) };
-    for alert in doctor(&nodes, &[], &[], None) {
-        let concerns_us = match &alert {
-            Alert::BucketOverlap { owners, .. } => owners.contains(own),
-            Alert::OwnerTwice { owner, .. } => owner == own,
-            Alert::NumBucketsMismatch { .. } => true,
-            Alert::BucketUnowned { .. } | Alert::OrphanTask { .. } => false,
-        };
-        if concerns_us {
-            print_note(&alert.to_string());
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

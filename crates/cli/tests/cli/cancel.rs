@@ -2,9 +2,9 @@
 
 use crate::support::Sandbox;
 
-#[test]
-fn a_cancelled_task_is_not_a_stopped_one() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(a_cancelled_task_is_not_a_stopped_one,);
+
+fn a_cancelled_task_is_not_a_stopped_one(sandbox: &Sandbox) {
     let running = sandbox.start_task("t", &["nap"], "running");
     let waiting = sandbox.start_task("u", &["later"], "retry_wait");
     let verdicts = sandbox

@@ -2,9 +2,9 @@
 
 use crate::support::Sandbox;
 
-#[test]
-fn tasks_are_counted_by_status_and_bucket() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(tasks_are_counted_by_status_and_bucket,);
+
+fn tasks_are_counted_by_status_and_bucket(sandbox: &Sandbox) {
     sandbox.run_task("a", &["say", "--arg", "x=tenant-A"]);
     sandbox.run_task("b", &["say", "--arg", "x=tenant-B"]);
     sandbox.run_task("c", &["fail"]);

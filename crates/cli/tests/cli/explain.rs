@@ -2,18 +2,16 @@
 
 use crate::support::{Sandbox, wait_for};
 
-#[test]
-fn the_holder_answers() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(the_holder_answers, without_one_it_is_only_what_the_store_knows,);
+
+fn the_holder_answers(sandbox: &Sandbox) {
     let _run = sandbox.start_task("t", &["later"], "retry_wait");
     let answer = sandbox.run(&["--json", "explain", "t"]).expect(0).json();
     assert_eq!((&answer["source"], &answer["status"]), (&"holder".into(), &"retry_wait".into()));
     assert!(answer["explanation"].as_str().unwrap().contains("next attempt"), "{answer}");
 }
 
-#[test]
-fn without_one_it_is_only_what_the_store_knows() {
-    let sandbox = Sandbox::with_tasks();
+fn without_one_it_is_only_what_the_store_knows(sandbox: &Sandbox) {
     sandbox.start_task("t", &["nap", "--lease-ttl", "200ms", "--owner", "me"], "running").crash();
     wait_for("the lease to run out", || {
         let answer = sandbox.run(&["--json", "explain", "t"]).expect(0).json();

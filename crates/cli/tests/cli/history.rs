@@ -2,9 +2,9 @@
 
 use crate::support::Sandbox;
 
-#[test]
-fn every_change_has_its_row() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(every_change_has_its_row,);
+
+fn every_change_has_its_row(sandbox: &Sandbox) {
     sandbox.run_task("t", &["ok"]);
     let outcome = sandbox.run(&["history", "t"]).expect(0);
     let rows: Vec<Vec<&str>> =

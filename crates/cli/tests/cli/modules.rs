@@ -1,23 +1,13 @@
 //! Task modules that are executables, and programs with tasks of their own.
 
-use std::path::{Path, PathBuf};
-
 use serde_json::json;
 
-use crate::support::{Outcome, Sandbox, finish, wait_for};
-
-/// The example; `cargo test` without a choice of targets and `cargo xtask test` build it.
-fn example() -> PathBuf {
-    let folder = Path::new(env!("CARGO_BIN_EXE_chongming-task")).parent().unwrap();
-    let program = folder.join("examples/own_tasks");
-    assert!(program.exists(), "build it: cargo build -p chongming-task --examples");
-    program
-}
+use crate::support::{Outcome, Sandbox, example, finish, wait_for};
 
 /// A folder in which the example is `./own_tasks`.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::with_tasks();
-    std::os::unix::fs::symlink(example(), sandbox.path("own_tasks")).unwrap();
+    std::os::unix::fs::symlink(example("own_tasks"), sandbox.path("own_tasks")).unwrap();
     sandbox
 }
 

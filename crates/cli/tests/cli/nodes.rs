@@ -2,13 +2,19 @@
 
 use crate::support::{Sandbox, wait_for};
 
+crate::on_each_store!(
+    a_node_is_listed_with_its_buckets_and_stays_when_it_is_dead,
+    overlaps_and_owners_that_live_twice_are_alerts,
+    a_crash_leaves_orphans_and_buckets_without_a_node,
+    a_task_left_in_wait_by_a_crash_is_taken_over,
+    a_node_that_starts_into_an_overlap_says_so,
+);
+
 fn args<'a>(owner: &'a str, owned: &'a str) -> [&'a str; 7] {
     ["nap", "--owner", owner, "--owned-buckets", owned, "--bucket-key", "tenant-A"]
 }
 
-#[test]
-fn a_node_is_listed_with_its_buckets_and_stays_when_it_is_dead() {
-    let sandbox = Sandbox::with_tasks();
+fn a_node_is_listed_with_its_buckets_and_stays_when_it_is_dead(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &args("node-a", "0-15"), "running");
     let nodes = sandbox.run(&["--json", "nodes"]).expect(0).json();
     assert_eq!((&nodes[0]["owner"], &nodes[0]["alive"]), (&"node-a".into(), &true.into()));
@@ -22,9 +28,7 @@ fn a_node_is_listed_with_its_buckets_and_stays_when_it_is_dead() {
     assert_eq!(nodes.as_array().unwrap().len(), 1);
 }
 
-#[test]
-fn overlaps_and_owners_that_live_twice_are_alerts() {
-    let sandbox = Sandbox::with_tasks();
+fn overlaps_and_owners_that_live_twice_are_alerts(sandbox: &Sandbox) {
     let _a = sandbox.start_task("t", &args("node-a", "0-15"), "running");
     assert_eq!(sandbox.run(&["doctor"]).expect(0).out, "no alerts\n");
     let _b = sandbox.start_task("u", &args("node-b", "7,9"), "running");
@@ -37,9 +41,7 @@ fn overlaps_and_owners_that_live_twice_are_alerts() {
     assert!(sandbox.run(&["doctor"]).expect(3).out.starts_with("ALERT"));
 }
 
-#[test]
-fn a_crash_leaves_orphans_and_buckets_without_a_node() {
-    let sandbox = Sandbox::with_tasks();
+fn a_crash_leaves_orphans_and_buckets_without_a_node(sandbox: &Sandbox) {
     let args = [&args("node-a", "0-15")[..], &["--lease-ttl", "200ms"]].concat();
     sandbox.start_task("t", &args, "running").crash();
     wait_for("the alerts", || {
@@ -54,4 +56,21 @@ fn a_crash_leaves_orphans_and_buckets_without_a_node() {
     });
     let fresh = sandbox.run(&["--json", "doctor", "--stale", "1h"]).expect(3).json();
     assert_eq!(fresh["alerts"].as_array().unwrap().len(), 1, "{fresh}");
+}
+
+fn a_task_left_in_wait_by_a_crash_is_taken_over(sandbox: &Sandbox) {
+    sandbox.start_task("t", &["later", "--lease-ttl", "200ms"], "retry_wait").crash();
+    wait_for("the lease to run out", || {
+        let found = sandbox.run(&["--json", "reconcile", "--dry-run"]).json();
+        found[0]["outcome"] == "adoptable"
+    });
+    let task = sandbox.run_task("t", &["--json", "later"]).expect(3).json();
+    assert_eq!((&task["attempt"], &task["status"]), (&2.into(), &"failed".into()));
+}
+
+fn a_node_that_starts_into_an_overlap_says_so(sandbox: &Sandbox) {
+    let args = |owner| ["--owner", owner, "--owned-buckets", "0-15", "--bucket-key", "tenant-A"];
+    let _first = sandbox.start_task("t", &[&["nap"][..], &args("a")].concat(), "running");
+    let outcome = sandbox.run_task("u", &[&["ok"][..], &args("b")].concat()).expect(0);
+    assert!(outcome.err.contains("owned by two living nodes, \"a\" and \"b\""), "{outcome:?}");
 }

@@ -2,15 +2,15 @@
 
 use crate::support::Sandbox;
 
+crate::on_each_store!(pause_and_resume_any_number_of_times, what_does_not_run_is_refused,);
+
 /// `T` for a stopped process.
 fn state(pid: &str) -> String {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     stat.rsplit_once(") ").unwrap().1.chars().take(1).collect()
 }
 
-#[test]
-fn pause_and_resume_any_number_of_times() {
-    let sandbox = Sandbox::with_tasks();
+fn pause_and_resume_any_number_of_times(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &["nap"], "running");
     let pid = sandbox.until_written("nap.pid");
     for _ in 0..3 {
@@ -27,9 +27,7 @@ fn pause_and_resume_any_number_of_times() {
     run.finish().expect(3);
 }
 
-#[test]
-fn what_does_not_run_is_refused() {
-    let sandbox = Sandbox::with_tasks();
+fn what_does_not_run_is_refused(sandbox: &Sandbox) {
     let _run = sandbox.start_task("t", &["later"], "retry_wait");
     for command in ["pause", "resume"] {
         let verdict = sandbox.run(&["--json", command, "t"]).expect(3).json();

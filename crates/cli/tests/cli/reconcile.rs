@@ -2,9 +2,9 @@
 
 use crate::support::{Sandbox, is_alive, wait_for};
 
-#[test]
-fn a_crash_in_the_midst_of_work_is_a_loss() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(a_crash_in_the_midst_of_work_is_a_loss,);
+
+fn a_crash_in_the_midst_of_work_is_a_loss(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &["nap", "--lease-ttl", "1s"], "running");
     let pid = sandbox.until_written("nap.pid");
     let empty = serde_json::json!([]);

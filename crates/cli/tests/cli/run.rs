@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-use crate::support::{Sandbox, finish, is_alive, wait_for};
+use crate::support::{Sandbox, finish, is_alive};
 
 #[test]
 fn a_task_runs_to_its_end_and_its_output_goes_to_stderr() {
@@ -166,27 +166,6 @@ fn an_unwritable_stdout_is_the_commands_failure_not_the_tasks() {
     let output = command.stdout(full).stderr(Stdio::piped()).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(sandbox.status("t")["status"], "succeeded");
-}
-
-#[test]
-fn a_task_left_in_wait_by_a_crash_is_taken_over() {
-    let sandbox = Sandbox::with_tasks();
-    sandbox.start_task("t", &["later", "--lease-ttl", "200ms"], "retry_wait").crash();
-    wait_for("the lease to run out", || {
-        let found = sandbox.run(&["--json", "reconcile", "--dry-run"]).json();
-        found[0]["outcome"] == "adoptable"
-    });
-    let task = sandbox.run_task("t", &["--json", "later"]).expect(3).json();
-    assert_eq!((&task["attempt"], &task["status"]), (&2.into(), &"failed".into()));
-}
-
-#[test]
-fn a_node_that_starts_into_an_overlap_says_so() {
-    let sandbox = Sandbox::with_tasks();
-    let args = |owner| ["--owner", owner, "--owned-buckets", "0-15", "--bucket-key", "tenant-A"];
-    let _first = sandbox.start_task("t", &[&["nap"][..], &args("a")].concat(), "running");
-    let outcome = sandbox.run_task("u", &[&["ok"][..], &args("b")].concat()).expect(0);
-    assert!(outcome.err.contains("owned by two living nodes, \"a\" and \"b\""), "{outcome:?}");
 }
 
 #[test]

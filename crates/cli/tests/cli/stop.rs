@@ -2,9 +2,15 @@
 
 use crate::support::{Sandbox, is_alive, wait_for};
 
-#[test]
-fn a_stop_from_another_process_is_confirmed_and_recorded() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(
+    a_stop_from_another_process_is_confirmed_and_recorded,
+    without_wait_nothing_is_confirmed,
+    a_stop_that_takes_longer_than_the_wait_is_not_confirmed,
+    what_has_ended_is_refused_and_what_is_unknown_is_an_error,
+    a_task_that_waits_for_a_dead_holder_is_stopped_directly,
+);
+
+fn a_stop_from_another_process_is_confirmed_and_recorded(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &["nap"], "running");
     let pid = sandbox.until_written("nap.pid");
     let args = ["--json", "stop", "t", "--reason", "发布窗口", "--wait", "60s"];
@@ -21,9 +27,7 @@ fn a_stop_from_another_process_is_confirmed_and_recorded() {
     run.finish().expect(3);
 }
 
-#[test]
-fn without_wait_nothing_is_confirmed() {
-    let sandbox = Sandbox::with_tasks();
+fn without_wait_nothing_is_confirmed(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &["nap"], "running");
     let verdict = sandbox.run(&["--json", "stop", "t"]).expect(0).json();
     assert_eq!((&verdict[0]["accepted"], &verdict[0]["confirmed"]), (&true.into(), &().into()));
@@ -31,18 +35,14 @@ fn without_wait_nothing_is_confirmed() {
     assert_eq!(sandbox.status("t")["status"], "stopped");
 }
 
-#[test]
-fn a_stop_that_takes_longer_than_the_wait_is_not_confirmed() {
-    let sandbox = Sandbox::with_tasks();
+fn a_stop_that_takes_longer_than_the_wait_is_not_confirmed(sandbox: &Sandbox) {
     let _run = sandbox.start_task("t", &["deaf", "--grace", "1h"], "running");
     sandbox.until_written("deaf.pid");
     let verdict = sandbox.run(&["--json", "stop", "t", "--wait", "2s"]).expect(3).json();
     assert_eq!((&verdict[0]["accepted"], &verdict[0]["confirmed"]), (&true.into(), &false.into()));
 }
 
-#[test]
-fn what_has_ended_is_refused_and_what_is_unknown_is_an_error() {
-    let sandbox = Sandbox::with_tasks();
+fn what_has_ended_is_refused_and_what_is_unknown_is_an_error(sandbox: &Sandbox) {
     sandbox.run_task("t", &["ok"]);
     let verdict = sandbox.run(&["--json", "stop", "t"]).expect(3).json();
     assert_eq!(verdict[0]["accepted"], false);
@@ -52,9 +52,7 @@ fn what_has_ended_is_refused_and_what_is_unknown_is_an_error() {
     assert_eq!(outcome.json().as_array().unwrap().len(), 2);
 }
 
-#[test]
-fn a_task_that_waits_for_a_dead_holder_is_stopped_directly() {
-    let sandbox = Sandbox::with_tasks();
+fn a_task_that_waits_for_a_dead_holder_is_stopped_directly(sandbox: &Sandbox) {
     sandbox.start_task("t", &["later", "--lease-ttl", "200ms"], "retry_wait").crash();
     wait_for("the lease to run out", || {
         let found = sandbox.run(&["--json", "reconcile", "--dry-run"]).json();

@@ -12,6 +12,11 @@ use tempfile::TempDir;
 /// What is waited for comes at once or never: a generous limit costs nothing.
 const LIMIT: Duration = Duration::from_secs(60);
 
+#[cfg(feature = "postgres")]
+#[path = "../../../store-postgres/tests/server/schema.rs"]
+#[expect(dead_code, reason = "the store's own tests use the rest of it")]
+pub(crate) mod schema;
+
 /// Tasks for all tests.
 pub(crate) const MANIFEST: &str = r#"
 [tasks.ok]
@@ -56,14 +61,38 @@ impl Outcome {
     }
 }
 
-/// A fresh folder.
+/// A fresh folder, and an empty database.
 pub(crate) struct Sandbox {
     folder: TempDir,
+    /// In place of the file that `--db` names by default.
+    #[cfg(feature = "postgres")]
+    schema: Option<schema::Schema>,
 }
 
 impl Sandbox {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self {
+            folder: tempfile::tempdir().unwrap(),
+            #[cfg(feature = "postgres")]
+            schema: None,
+        }
+    }
+
+    /// One whose database is on a server; `None`, with a line that says so, where there is no server.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn on_postgres(test: &str) -> Option<Self> {
+        let schema = schema::Schema::fresh(test)?;
+        Some(Self { schema: Some(schema), ..Self::with_tasks() })
+    }
+
+    /// What `--db` names in this folder.
+    pub(crate) fn database(&self) -> String {
+        #[cfg(feature = "postgres")]
+        if let Some(schema::Schema { dsn, name }) = &self.schema {
+            let sign = if dsn.contains('?') { '&' } else { '?' };
+            return format!("{dsn}{sign}schema={name}");
+        }
+        "tasks.db".to_owned()
     }
 
     /// A folder with [`MANIFEST`] as `m.toml`.
@@ -98,6 +127,11 @@ impl Sandbox {
         }
         command.args(args).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env("PATH", path_with_program());
+        command.env("XDG_STATE_HOME", self.path("state"));
+        #[cfg(feature = "postgres")]
+        if self.schema.is_some() {
+            command.env("CHONGMING_DB", self.database());
+        }
         command
     }
 
@@ -119,7 +153,12 @@ impl Sandbox {
 
     /// Starts the program.
     pub(crate) fn start(&self, args: &[&str]) -> Running {
-        let mut command = self.command(args);
+        self.start_program(Path::new(env!("CARGO_BIN_EXE_chongming-task")), args)
+    }
+
+    /// Starts another program likewise.
+    pub(crate) fn start_program(&self, program: &Path, args: &[&str]) -> Running {
+        let mut command = self.command_of(program, args);
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         Running(Some(command.spawn().unwrap()))
     }
@@ -153,8 +192,8 @@ pub(crate) struct Running(Option<Child>);
 impl Running {
     /// Sends it a signal, such as `INT`.
     pub(crate) fn signal(&self, name: &str) {
-        let pid = self.0.as_ref().unwrap().id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+        let kill = Command::new("kill").args(["-s", name, &self.pid()]).status();
+        assert!(kill.unwrap().success());
     }
 
     /// Kills it, as a crash would.
@@ -162,6 +201,10 @@ impl Running {
         let mut child = self.0.take().unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
+    }
+
+    pub(crate) fn pid(&self) -> String {
+        self.0.as_ref().unwrap().id().to_string()
     }
 
     /// Waits for its end.
@@ -194,6 +237,14 @@ pub(crate) fn is_alive(pid: &str) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     state.is_some_and(|state| !matches!(state, 'Z' | 'X'))
+}
+
+/// An example of this crate; `cargo test` without a choice of targets and `cargo xtask test` build it.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_chongming-task")).parent().unwrap();
+    let program = folder.join("examples").join(name);
+    assert!(program.exists(), "build it: cargo build -p chongming-task --examples");
+    program
 }
 
 /// Where the tasks of a test find the program too.

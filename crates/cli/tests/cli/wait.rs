@@ -5,9 +5,13 @@ use std::process::Stdio;
 
 use crate::support::Sandbox;
 
-#[test]
-fn all_must_have_succeeded() {
-    let sandbox = Sandbox::with_tasks();
+crate::on_each_store!(
+    all_must_have_succeeded,
+    it_waits_for_the_end_and_no_longer_than_told,
+    a_task_that_nobody_holds_is_told,
+);
+
+fn all_must_have_succeeded(sandbox: &Sandbox) {
     sandbox.run_task("a", &["ok"]);
     sandbox.run_task("b", &["fail"]);
     sandbox.run(&["wait", "a"]).expect(0);
@@ -18,9 +22,7 @@ fn all_must_have_succeeded() {
     sandbox.run(&["wait", "a", "nobody"]).expect(1);
 }
 
-#[test]
-fn it_waits_for_the_end_and_no_longer_than_told() {
-    let sandbox = Sandbox::with_tasks();
+fn it_waits_for_the_end_and_no_longer_than_told(sandbox: &Sandbox) {
     let run = sandbox.start_task("t", &["nap"], "running");
     let list = sandbox.run(&["--json", "wait", "t", "--timeout", "100ms"]).expect(3).json();
     assert_eq!(list[0]["status"], "running");
@@ -31,9 +33,7 @@ fn it_waits_for_the_end_and_no_longer_than_told() {
     run.finish().expect(3);
 }
 
-#[test]
-fn a_task_that_nobody_holds_is_told() {
-    let sandbox = Sandbox::with_tasks();
+fn a_task_that_nobody_holds_is_told(sandbox: &Sandbox) {
     sandbox.start_task("t", &["nap", "--lease-ttl", "200ms"], "running").crash();
     let mut command = sandbox.command(&["wait", "t"]);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();

@@ -330,10 +330,17 @@ impl Engine {
     /// The writer's wait for work; `None` when it is to end.
     pub(super) fn await_work(&self) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
-        let mut has_lingered = false;
+        let (mut has_lingered, mut has_given_time) = (false, false);
         loop {
             let now = self.clock.monotonic();
             if core.journal.has_work(now) {
+                if core.journal.expects_answers() && !std::mem::replace(&mut has_given_time, true) {
+                    self.has_writes.store(false, Ordering::Relaxed);
+                    drop(core);
+                    linger(|| self.has_writes.load(Ordering::Relaxed));
+                    core = self.lock();
+                    continue;
+                }
                 return Some(core);
             }
             if core.is_over {

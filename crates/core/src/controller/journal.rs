@@ -2,7 +2,8 @@
 //!
 //! For each task: the version that is really stored, and the audit rows since. A batch takes all that
 //! waits; what several transitions of one task left behind becomes one save with all their rows. Nothing
-//! is held back to make a batch. Only touches wait, for a moment, since only the latest counts.
+//! is held back to make a batch, except that the writer looks out for some microseconds where all that waits is
+//! about to be answered. Touches wait for a moment, since only the latest counts.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -12,6 +13,7 @@ use std::time::Duration;
 use crate::id::TaskId;
 use crate::scheduler::{KeyHasher, TaskKey};
 use crate::snapshot::TaskSnapshot;
+use crate::status::Status;
 use crate::store::{Entry, EntryError, Now, Touch};
 use crate::time::Timestamp;
 use crate::transition::Transition;
@@ -209,6 +211,16 @@ impl Journal {
     /// Is there something to write by now?
     pub(super) fn has_work(&self, now: Duration) -> bool {
         self.writing.is_none() && self.work_at().is_some_and(|at| at <= now)
+    }
+
+    /// Have the carriers of all that waits just been told something? Most bodies answer within microseconds,
+    /// and then what they were told and what came of it are one write.
+    pub(super) fn expects_answers(&self) -> bool {
+        let told = |key| {
+            let latest = self.pending.get(key).and_then(|pending| pending.rows.last());
+            latest.is_some_and(|row| matches!(row.to, Status::Stopping | Status::Pausing))
+        };
+        !self.queue.is_empty() && self.queue.iter().all(told)
     }
 
     /// When there will be something to write.

@@ -38,6 +38,7 @@ pub use submit::{NotAdoptable, Submit, SubmitError};
 use engine::Engine;
 use guarded::Core;
 
+use crate::doctor::{Alert, examine_node};
 use crate::id::{IncarnationId, TaskId};
 use crate::ownership::Ownership;
 use crate::recovery::{Reconciled, reconcile};
@@ -203,6 +204,18 @@ impl Controller {
     ) -> Result<Vec<Reconciled>, StoreError> {
         let Engine { store, ownership, clock, .. } = &*self.engine;
         reconcile(&**store, ownership, dry_run, reason, &**clock)
+    }
+
+    /// What the other living nodes declare against this one, right now: buckets that two claim, one owner's
+    /// name for two processes, another bucket count. To be asked once the controller is a node (from
+    /// [`build`](ControllerBuilder::build) on where it declares buckets, else from its first submission),
+    /// and to be told to a person: nothing is refused because of it. What is wrong elsewhere, too, says
+    /// [`examine`](crate::examine).
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub fn alerts(&self) -> Result<Vec<Alert>, StoreError> {
+        examine_node(&*self.engine.store, self.engine.incarnation())
     }
 
     /// Faults of the store, oldest first: what could not be written when it should have been.

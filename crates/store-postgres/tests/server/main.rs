@@ -1,4 +1,4 @@
-//! What only a real server can show; see `support` for how one is found.
+//! What only a real server can show; see `schema` for how one is found.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod contract;
@@ -9,6 +9,7 @@ mod pgbouncer;
 mod pooler;
 mod restarts;
 mod roles;
+mod schema;
 mod silence;
 mod support;
 mod tls;

@@ -4,7 +4,6 @@ use std::time::Duration;
 use super::*;
 use crate::machine;
 use crate::scheduler::{Entrance, Limits, Policy, Scheduler, Submission};
-use crate::status::Status;
 use crate::time::Moment;
 use crate::transition::Trigger;
 
@@ -218,4 +217,22 @@ fn touches_wait_for_company_and_follow_the_creation() {
     desk.journal.touch(desk.key(task), at(1));
     let batch = desk.take(at(2));
     assert!(matches!(batch.entries.as_slice(), [Entry::Touch(_)]));
+}
+
+#[test]
+fn an_answer_is_expected_where_all_that_waits_was_just_told_something() {
+    let mut desk = Desk::new(100);
+    let [a, b] = ["a", "b"].map(|id| desk.open(id));
+    assert!(!desk.journal.expects_answers(), "nothing waits");
+    for task in [a, b] {
+        desk.queue(task);
+        desk.start(task);
+        desk.step(task, Status::Running, Trigger::Launched);
+    }
+    desk.step(a, Status::Stopping, Trigger::UserStop);
+    assert!(!desk.journal.expects_answers(), "b was told nothing");
+    desk.step(b, Status::Pausing, Trigger::UserPause);
+    assert!(desk.journal.expects_answers());
+    desk.step(a, Status::Stopped, Trigger::StopConfirmed);
+    assert!(!desk.journal.expects_answers(), "a has answered");
 }
