@@ -162,6 +162,19 @@ fn help_and_version_are_answers() {
 }
 
 #[test]
+#[cfg(unix)]
+fn what_is_not_utf8_is_named() {
+    use std::os::unix::ffi::OsStringExt;
+    let bad = OsString::from_vec(b"a\n\xff".to_vec());
+    let words = ["x", "status"].map(OsString::from).into_iter().chain([bad.clone()]);
+    let Err(Stop::BadUsage(text)) = parse(words) else { panic!() };
+    assert_eq!(text, "error: only paths may be other than UTF-8: \"a\\n\\xFF\"\n");
+    let variables = [("CHONGMING_OWNER", bad.clone()), ("CHONGMING_DB", "a".into()), ("X", bad)];
+    let variables = variables.map(|(name, value)| (OsString::from(name), value));
+    assert_eq!(not_utf8(&[], variables.into_iter()), "CHONGMING_OWNER=\"a\\n\\xFF\"");
+}
+
+#[test]
 fn what_is_repeated_in_messages_is_harmless() {
     let Err(Stop::BadUsage(text)) = parse(["x", "\x1b[31m"].map(OsString::from)) else { panic!() };
     assert!(!text.contains('\x1b'), "{text}");
