@@ -48,7 +48,7 @@ impl CliError {
             return self.hint(format!("did you mean `{near}`?"));
         }
         match candidates.len() {
-            0 => self.hint(format!("there is no {what}")),
+            0 => self.hint(format!("there are no {what}")),
             1..=20 => self.hint(format!("{what}: {}", candidates.join(", "))),
             count => self.hint(format!("there are {count} of them, none with a similar name")),
         }
@@ -108,6 +108,6 @@ mod tests {
         };
         assert_eq!(hints("snyc", &["sync", "load"]), ["did you mean `sync`?"]);
         assert_eq!(hints("zzz", &["sync", "load"]), ["tasks: sync, load"]);
-        assert_eq!(hints("zzz", &[]), ["there is no tasks"]);
+        assert_eq!(hints("zzz", &[]), ["there are no tasks"]);
     }
 }

@@ -71,7 +71,10 @@ pub(crate) fn resolve(path: &Path, subject: &Subject) -> Result<PathBuf, StoreEr
     match folder.canonicalize() {
         Ok(folder) => Ok(folder.join(name)),
         Err(e) if e.kind() == ErrorKind::NotFound => {
-            let what = format_args!("cannot be created: there is no folder {}", folder.display());
+            let what = format_args!(
+                "does not exist, and there is no folder {}; make the folder, or check the path",
+                folder.display()
+            );
             Err(subject.refuse(StoreErrorKind::Denied, "open", what).caused_by(e))
         }
         Err(e) => Err(unreadable(subject, e)),

@@ -34,6 +34,7 @@ pub(crate) struct GlobalArgs {
         long,
         global = true,
         value_name = "N",
+        allow_negative_numbers = true,
         value_parser = values::num_buckets(),
         env = "CHONGMING_NUM_BUCKETS",
         hide_env_values = true
@@ -91,6 +92,7 @@ pub(crate) struct GlobalArgs {
         long,
         global = true,
         action = ArgAction::Count,
+        value_parser = values::repeated(),
         env = "CHONGMING_VERBOSE",
         hide_env_values = true
     )]

@@ -46,7 +46,8 @@ pub(crate) enum Stop {
 
 /// Reads a command line, the program's name first.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Stop> {
-    let matches = Cli::command().try_get_matches_from(args);
+    let args: Vec<OsString> = args.into_iter().collect();
+    let matches = Cli::command().try_get_matches_from(&args);
     let cli = matches.and_then(|matches| {
         let mut cli = Cli::from_arg_matches(&matches)?;
         cli.global.settle_verbosity(&matches);
@@ -55,12 +56,26 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Sto
     cli.map_err(|mut error| {
         make_values_visible(&mut error);
         // Plain text: a wrong value is repeated in it, and colours could not be told from its own.
-        let text = error.render().to_string();
+        let mut text = error.render().to_string();
+        if error.kind() == ClapErrorKind::InvalidUtf8 {
+            let bad = not_utf8(&args, std::env::vars_os());
+            text = format!("error: only paths may be other than UTF-8: {bad}\n");
+        }
         match error.kind() {
             ClapErrorKind::DisplayHelp | ClapErrorKind::DisplayVersion => Stop::Answer(text),
             _ => Stop::BadUsage(visible_lines(&redact(&text)).into_owned()),
         }
     })
+}
+
+/// Which values are meant when one is not UTF-8: the parser does not tell.
+fn not_utf8(args: &[OsString], variables: impl Iterator<Item = (OsString, OsString)>) -> String {
+    let typed = args.iter().filter(|arg| arg.to_str().is_none()).map(|arg| format!("{arg:?}"));
+    let variables = variables.filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| name.starts_with("CHONGMING_"))?;
+        value.to_str().is_none().then(|| format!("{name}={value:?}"))
+    });
+    typed.chain(variables).collect::<Vec<_>>().join(", ")
 }
 
 /// What was typed is repeated in messages: a line end in it must not look like a line of ours.

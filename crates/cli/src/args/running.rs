@@ -35,11 +35,11 @@ impl ModuleArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct RunningArgs {
     /// A name for people
-    #[arg(long, value_name = "TEXT", value_parser = values::text)]
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = values::text)]
     pub(crate) label: Option<String>,
 
     /// What the bucket is computed from
-    #[arg(long, value_name = "KEY", value_parser = values::text)]
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true, value_parser = values::text)]
     pub(crate) bucket_key: Option<String>,
 
     /// Higher goes first
@@ -47,7 +47,7 @@ pub(crate) struct RunningArgs {
     pub(crate) priority: Option<i32>,
 
     /// One more tag; may be repeated
-    #[arg(long = "tag", value_name = "TAG", value_parser = values::text)]
+    #[arg(long = "tag", value_name = "TAG", allow_hyphen_values = true, value_parser = values::text)]
     pub(crate) tags: Vec<String>,
 
     /// The folder for logs and artifacts [default: beside the database]

@@ -61,9 +61,11 @@ fn every_command_of_the_product_is_there() {
 
 #[test]
 fn values_are_read_as_meant() {
-    let Command::Run(run) = cli("run sync --arg a=b=c --priority -3").unwrap().command else {
-        panic!("run")
-    };
+    let line = "run sync --arg a=b=c --priority -3 --label -l --bucket-key -k --tag -t";
+    let Command::Run(run) = cli(line).unwrap().command else { panic!("run") };
+    assert_eq!(run.running.label.as_deref(), Some("-l"));
+    assert_eq!(run.running.bucket_key.as_deref(), Some("-k"));
+    assert_eq!(run.running.tags, ["-t"]);
     assert_eq!(run.args, [("a".to_owned(), "b=c".to_owned())]);
     assert_eq!((run.running.priority, run.running.grace), (Some(-3), None));
     assert_eq!(run.running.lease_ttl, Duration::from_secs(30));
@@ -111,8 +113,10 @@ fn bad_usage_names_the_option_and_the_value() {
         ("prune", &["--older-than"]),
         ("doctor --stale soon", &["--stale", "soon"]),
         ("ps --watch=x", &["--watch", "`x`"]),
-        ("ps --limit -1", &["-1"]),
+        ("ps --limit -1", &["--limit", "-1"]),
         ("logs x --attempt 0", &["--attempt"]),
+        ("logs x --attempt -1", &["--attempt", "-1"]),
+        ("--num-buckets -1 ps", &["--num-buckets", "-1"]),
         ("--num-buckets 0 ps", &["--num-buckets"]),
         ("--num-buckets 99999999999 ps", &["--num-buckets"]),
         ("--owned-buckets 5-3 ps", &["--owned-buckets", "5-3"]),
@@ -155,6 +159,19 @@ fn help_and_version_are_answers() {
         assert!(matches!(cli(line), Err(Stop::Answer(_))), "{line}");
     }
     assert!(matches!(cli(""), Err(Stop::BadUsage(_))));
+}
+
+#[test]
+#[cfg(unix)]
+fn what_is_not_utf8_is_named() {
+    use std::os::unix::ffi::OsStringExt;
+    let bad = OsString::from_vec(b"a\n\xff".to_vec());
+    let words = ["x", "status"].map(OsString::from).into_iter().chain([bad.clone()]);
+    let Err(Stop::BadUsage(text)) = parse(words) else { panic!() };
+    assert_eq!(text, "error: only paths may be other than UTF-8: \"a\\n\\xFF\"\n");
+    let variables = [("CHONGMING_OWNER", bad.clone()), ("CHONGMING_DB", "a".into()), ("X", bad)];
+    let variables = variables.map(|(name, value)| (OsString::from(name), value));
+    assert_eq!(not_utf8(&[], variables.into_iter()), "CHONGMING_OWNER=\"a\\n\\xFF\"");
 }
 
 #[test]

@@ -71,13 +71,26 @@ pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
         .try_map(|word| word.parse::<Status>())
 }
 
+/// How often a switch is given; a variable of the environment says it with a number, or as one of
+/// [`switch`]'s words.
+pub(crate) fn repeated() -> ValueParser {
+    ValueParser::new(|text: &str| match text.parse::<u8>() {
+        Ok(times) => Ok(times),
+        Err(_) => is_on(text).map(u8::from),
+    })
+}
+
 /// A switch that a variable of the environment can turn on: `1`, `true`, `yes`, `on`, or off by
 /// their opposites or an empty text.
 pub(crate) fn switch() -> ValueParser {
-    ValueParser::new(|text: &str| match text {
+    ValueParser::new(is_on)
+}
+
+fn is_on(text: &str) -> Result<bool, &'static str> {
+    match text {
         "" => Ok(false),
         _ => BoolishValueParser::new()
             .parse_ref(&clap::Command::new(""), None, text.as_ref())
             .map_err(|_| "write 1 or 0, true or false, yes or no, on or off"),
-    })
+    }
 }

@@ -40,7 +40,7 @@ pub(crate) struct LogsArgs {
     pub(crate) follow: bool,
 
     /// The attempt [default: the latest]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) attempt: Option<NonZeroU32>,
 }
 

@@ -42,15 +42,15 @@ pub(crate) struct PsArgs {
     pub(crate) bucket: Option<BucketSet>,
 
     /// Only tasks with this tag; may be repeated, all of them count
-    #[arg(long = "tag", value_name = "TAG", value_parser = values::text)]
+    #[arg(long = "tag", value_name = "TAG", allow_hyphen_values = true, value_parser = values::text)]
     pub(crate) tags: Vec<String>,
 
     /// Only tasks of this name
-    #[arg(long, value_name = "NAME", value_parser = values::name)]
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true, value_parser = values::name)]
     pub(crate) name: Option<String>,
 
     /// At most so many; 0 for all
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000)]
     pub(crate) limit: usize,
 
     /// Show it anew again and again [default interval: 1s]

@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
-use signal_hook::iterator::Signals;
+use signal_hook::iterator::SignalsInfo;
+use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 
 use crate::error::CliError;
 
@@ -21,11 +22,12 @@ pub(crate) enum Wish {
     Kill,
 }
 
-/// A terminal that is closed and its shell both send a SIGHUP: within this time they are one.
+/// A terminal that is closed and its shell both send a SIGHUP, and a service manager may send one
+/// behind its SIGTERM: within this time they are one. Who sends it twice insists.
 const SAME_HANGUP: Duration = Duration::from_secs(1);
 
 /// The signals, caught from now on.
-pub(crate) struct Caught(Signals);
+pub(crate) struct Caught(SignalsInfo<WithOrigin>);
 
 impl Caught {
     /// Catches them. A SIGHUP that is ignored (`nohup`) stays so. A file that may grow no more
@@ -36,7 +38,7 @@ impl Caught {
         if !is_ignored(SIGHUP) {
             wanted.push(SIGHUP);
         }
-        Signals::new(wanted).map(Self).map_err(|error| unable(&error))
+        SignalsInfo::new(wanted).map(Self).map_err(|error| unable(&error))
     }
 
     /// Tells each of them, for as long as the process lives.
@@ -44,8 +46,13 @@ impl Caught {
         let Self(mut signals) = self;
         let mut wishes = Wishes::default();
         let listen = move || {
-            for signal in signals.forever() {
-                wishes.next(signal, Instant::now()).into_iter().for_each(&tell);
+            for origin in &mut signals {
+                let sent = Sent {
+                    signal: origin.signal,
+                    by: origin.process.map(|process| process.pid),
+                    at: Instant::now(),
+                };
+                wishes.next(sent).into_iter().for_each(&tell);
             }
         };
         let spawned = thread::Builder::new().name("signals".to_owned()).spawn(listen);
@@ -57,20 +64,37 @@ fn unable(error: &io::Error) -> CliError {
     CliError::new(format!("cannot listen for signals: {error}"))
 }
 
+/// A signal that came.
+#[derive(Clone, Copy)]
+struct Sent {
+    signal: i32,
+    /// The process that sent it; none for the system itself.
+    by: Option<i32>,
+    at: Instant,
+}
+
+impl Sent {
+    /// Is it the same hang-up as the first signal, told by somebody else or in another way?
+    fn repeats(self, first: Self) -> bool {
+        let insists = first.signal == SIGHUP && self.by.is_some() && self.by == first.by;
+        self.signal == SIGHUP && self.at.duration_since(first.at) < SAME_HANGUP && !insists
+    }
+}
+
 /// What signals ask for, one after another.
 #[derive(Default)]
 struct Wishes {
-    first: Option<Instant>,
+    first: Option<Sent>,
 }
 
 impl Wishes {
-    fn next(&mut self, signal: i32, now: Instant) -> Option<Wish> {
+    fn next(&mut self, sent: Sent) -> Option<Wish> {
         match self.first {
             None => {
-                self.first = Some(now);
-                Some(if signal == SIGINT { Wish::Stop } else { Wish::ShutDown })
+                self.first = Some(sent);
+                Some(if sent.signal == SIGINT { Wish::Stop } else { Wish::ShutDown })
             }
-            Some(first) if signal == SIGHUP && now.duration_since(first) < SAME_HANGUP => None,
+            Some(first) if sent.repeats(first) => None,
             Some(_) => Some(Wish::Kill),
         }
     }
@@ -88,21 +112,35 @@ fn is_ignored(signal: i32) -> bool {
 mod tests {
     use super::*;
 
+    /// The process that sends in these tests.
+    const SENDER: Option<i32> = Some(7);
+
     #[test]
     fn the_first_signal_asks_and_the_second_insists() {
-        let now = Instant::now();
-        for (signals, wishes) in [
-            ([SIGINT, SIGINT], [Some(Wish::Stop), Some(Wish::Kill)]),
-            ([SIGTERM, SIGTERM], [Some(Wish::ShutDown), Some(Wish::Kill)]),
-            ([SIGHUP, SIGINT], [Some(Wish::ShutDown), Some(Wish::Kill)]),
-            ([SIGHUP, SIGHUP], [Some(Wish::ShutDown), None]),
-            ([SIGTERM, SIGHUP], [Some(Wish::ShutDown), None]),
+        let at = Instant::now();
+        for (signals, second) in [
+            ([(SIGINT, None), (SIGINT, None)], Some(Wish::Kill)),
+            ([(SIGTERM, SENDER), (SIGTERM, SENDER)], Some(Wish::Kill)),
+            ([(SIGHUP, SENDER), (SIGINT, SENDER)], Some(Wish::Kill)),
+            ([(SIGHUP, SENDER), (SIGHUP, SENDER)], Some(Wish::Kill)),
+            ([(SIGHUP, None), (SIGHUP, SENDER)], None),
+            ([(SIGHUP, SENDER), (SIGHUP, None)], None),
+            ([(SIGHUP, None), (SIGHUP, None)], None),
+            ([(SIGHUP, Some(8)), (SIGHUP, SENDER)], None),
+            ([(SIGTERM, SENDER), (SIGHUP, SENDER)], None),
         ] {
             let mut asked = Wishes::default();
-            assert_eq!(signals.map(|signal| asked.next(signal, now)), wishes, "{signals:?}");
+            let [first, told] = signals.map(|(signal, by)| asked.next(Sent { signal, by, at }));
+            let wish = if signals[0].0 == SIGINT { Wish::Stop } else { Wish::ShutDown };
+            assert_eq!((first, told), (Some(wish), second), "{signals:?}");
         }
+    }
+
+    #[test]
+    fn a_hang_up_that_comes_late_is_another() {
         let mut asked = Wishes::default();
-        asked.next(SIGHUP, now);
-        assert_eq!(asked.next(SIGHUP, now + SAME_HANGUP), Some(Wish::Kill));
+        let first = Sent { signal: SIGHUP, by: None, at: Instant::now() };
+        asked.next(first);
+        assert_eq!(asked.next(Sent { at: first.at + SAME_HANGUP, ..first }), Some(Wish::Kill));
     }
 }

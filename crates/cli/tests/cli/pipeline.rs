@@ -41,6 +41,10 @@ nodes = [
   { id = "nap", task = "nap" },
   { id = "after", task = "done", depends_on = ["nap"], join = "all_settled" },
 ]
+"#;
+
+/// Its mistake is told by every command that reads it.
+const CIRCLE: &str = r#"
 [pipelines.circle]
 nodes = [
   { id = "a", task = "done", depends_on = ["b"] },
@@ -138,8 +142,12 @@ fn arguments_of_nodes_can_be_given_in_place_of_the_manifests() {
 #[test]
 fn mistakes_are_told_before_there_is_a_database() {
     let sandbox = sandbox();
-    let outcome = run(&sandbox, &["circle"], 1);
-    assert!(outcome.err.contains("a → b → a") && outcome.err.contains("m.toml"), "{outcome:?}");
+    sandbox.write("circle.toml", &format!("{PIPELINES}{CIRCLE}"));
+    for args in [&["pipeline", "circle"][..], &["pipeline", "flow"], &["tasks"]] {
+        let outcome = sandbox.run(&[args, &["--tasks", "circle.toml"]].concat()).expect(1);
+        let told = ["a → b → a", "circle.toml:"].iter().all(|word| outcome.err.contains(word));
+        assert!(told, "{args:?}: {outcome:?}");
+    }
     let outcome = run(&sandbox, &["flwo"], 1);
     assert!(outcome.err.contains("did you mean `flow`?"), "{outcome:?}");
     let outcome = run(&sandbox, &["flow", "--id", &"x".repeat(252)], 1);

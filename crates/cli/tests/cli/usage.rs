@@ -65,9 +65,16 @@ fn options_come_from_the_environment_too() {
     assert_eq!(run(&[("CHONGMING_OWNED_BUCKETS", "64")]).code, Some(1));
     let more = run(&[("CHONGMING_OWNED_BUCKETS", "64"), ("CHONGMING_NUM_BUCKETS", "65")]);
     assert_eq!(more.code, Some(0), "{more:?}");
-    let bad = run(&[("CHONGMING_JSON", "perhaps")]);
-    assert_eq!(bad.code, Some(1));
-    assert!(bad.err.contains("perhaps"), "{bad:?}");
+    for variable in ["CHONGMING_JSON", "CHONGMING_VERBOSE", "CHONGMING_QUIET"] {
+        for value in ["", "0", "false", "off", "1", "true", "yes"] {
+            let taken = run(&[(variable, value)]);
+            assert_eq!(taken.code, Some(0), "{variable}={value}: {taken:?}");
+        }
+        let bad = run(&[(variable, "perhaps")]);
+        assert_eq!(bad.code, Some(1));
+        assert!(bad.err.contains("perhaps"), "{bad:?}");
+    }
+    assert_eq!(run(&[("CHONGMING_VERBOSE", "2")]).code, Some(0));
 }
 
 #[test]

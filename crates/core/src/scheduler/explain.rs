@@ -78,7 +78,10 @@ impl fmt::Display for Explanation {
                 write!(f, "waits for resource {name:?}: its {permits} permits are in use")?;
                 held(f, occupants)
             }
-            Self::Retry { due_in } => write!(f, "waits for its next attempt, due in {due_in:?}"),
+            Self::Retry { due_in } => {
+                let millis = u64::try_from(due_in.as_millis()).unwrap_or(u64::MAX);
+                write!(f, "waits for its next attempt, due in {:?}", Duration::from_millis(millis))
+            }
             Self::Upstream { tasks } => {
                 f.write_str("waits for its upstream")?;
                 tasks.iter().take(MAX_OCCUPANTS).enumerate().try_for_each(|(i, id)| {
