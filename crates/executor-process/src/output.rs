@@ -140,7 +140,8 @@ impl Output {
         if stream == Stream::Err {
             self.tail.extend_from_slice(output);
             if self.tail.len() > 4 * TAIL_BYTES {
-                self.tail.drain(..self.tail.len() - TAIL_BYTES);
+                // One byte more than is shown: it tells that something was cut.
+                self.tail.drain(..self.tail.len() - TAIL_BYTES - 1);
             }
         }
         self.keep(output, echo);
@@ -200,6 +201,17 @@ mod tests {
         assert!(tail.len() <= TAIL_BYTES && tail.len() > TAIL_BYTES - 6);
         assert!(!tail.contains('\u{FFFD}') && tail.ends_with("ä漢"));
         assert!(output.tail.len() <= 4 * TAIL_BYTES + 5);
+    }
+
+    #[test]
+    fn a_tail_cut_within_a_character_is_whole_at_each_length() {
+        for length in 0..6 {
+            let ((out, _), (err, _)) = (pipe(), pipe());
+            let mut output = Output::new(out, err, None);
+            let errors = "漢".repeat(3 * TAIL_BYTES) + &"x".repeat(length);
+            output.take(Stream::Err, errors.as_bytes(), None);
+            assert!(!output.error_tail().contains('\u{FFFD}'), "{length}");
+        }
     }
 
     #[test]
