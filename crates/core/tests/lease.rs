@@ -244,12 +244,21 @@ fn what_a_store_did_not_take_is_written_as_soon_as_it_takes_a_beat() {
     let (definition, runs) = looping();
     let ttl = Duration::from_millis(100);
     let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
+    let builder = builder.max_parallel(2);
     let controller = builder.register(definition).build().unwrap();
+    controller.submit(Submit::new("loop").id(id("first"))).unwrap();
+    runs.recv().unwrap();
+    let lease = || store.nodes(Now::Store).unwrap()[0].lease_until;
+    let first = lease();
+    while lease() == first {
+        clock.advance(ttl / 100);
+        std::thread::yield_now();
+    }
     store.fails.store(true, Ordering::SeqCst);
     controller.submit(Submit::new("loop").id(id("a"))).unwrap();
     runs.recv().unwrap();
     store.fails.store(false, Ordering::SeqCst);
-    // Long before the pause between two tries is over.
+    // Enough for a beat, and long before the pause between two tries is over.
     clock.advance(ttl / 4);
     while store.get(&id("a")).unwrap().is_none() {
         std::thread::yield_now();
