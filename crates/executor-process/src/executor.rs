@@ -27,6 +27,7 @@ use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::orphans::Orphanage;
 use crate::reactor::Reactor;
 use crate::serve::is_meant_to_serve;
+use crate::source::Watch;
 use crate::sys::make_children_waitable;
 
 /// Longest time that a drop waits for children to end.
@@ -135,15 +136,23 @@ impl ProcessExecutorBuilder {
             .map_err(system("open /dev/null"))?;
         let line = Line::default();
         let program = spec.program.clone();
-        let launcher = Launcher::new(inherited, program, null, line.clone(), Arc::clone(&mailbox));
+        let watch = Arc::new(Watch::new().map_err(system("make an epoll descriptor"))?);
+        let launcher = Launcher::new(
+            inherited,
+            program,
+            null,
+            line.clone(),
+            Arc::clone(&watch),
+            Arc::clone(&mailbox),
+        );
         let orphanage = self.adopts_orphans.then(Orphanage::open).transpose();
         let orphanage = orphanage.map_err(|source| ExecutorError::System {
             what: "become the parent of orphans",
             source,
         })?;
         let reactor =
-            Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
-                .map_err(system("make an epoll descriptor"))?;
+            Reactor::new(watch, Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
+                .map_err(system("wait by epoll"))?;
         let (running, over) = mpsc::channel();
         let id = thread::Builder::new()
             .name("processes".to_owned())

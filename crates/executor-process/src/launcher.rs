@@ -30,6 +30,7 @@ use crate::output::Output;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::reactor::{NewChild, report};
+use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn};
 
 /// Holds back signals until the child can take them.
@@ -74,10 +75,10 @@ impl Gate {
     }
 
     /// Hands the child over, with what was kept. The lock keeps later signals behind it.
-    fn started(&self, child: NewChild, mailbox: &Mailbox) {
+    fn started(&self, child: NewChild, watch: &Watch, mailbox: &Mailbox) {
         let mut state = lock(&self.0);
         if let GateState::Early(kept) = mem::replace(&mut *state, GateState::Started) {
-            mailbox.send(Letter::Started(Box::new(child), kept));
+            mailbox.hand_over(Box::new(child), kept, |child| child.watch(watch));
         }
     }
 }
@@ -103,6 +104,7 @@ struct Shared {
     program: PathBuf,
     null: OwnedFd,
     line: Line,
+    watch: Arc<Watch>,
     mailbox: Arc<Mailbox>,
 }
 
@@ -121,6 +123,7 @@ impl Launcher {
         program: PathBuf,
         null: OwnedFd,
         line: Line,
+        watch: Arc<Watch>,
         mailbox: Arc<Mailbox>,
     ) -> Self {
         let max_threads = thread::available_parallelism().map_or(1, usize::from);
@@ -131,6 +134,7 @@ impl Launcher {
             program,
             null,
             line,
+            watch,
             mailbox,
         };
         Self { shared: Arc::new(shared), max_threads }
@@ -204,6 +208,7 @@ impl Shared {
             end_unstarted(job, "it was told to end before it was launched");
             return;
         }
+        let _under_way = self.mailbox.launching();
         // A template is foreign code, which may panic.
         let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
             .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
@@ -213,7 +218,7 @@ impl Shared {
                 if child.server_since.is_none() {
                     report(&*job.launch.sink, Report::Launched);
                 }
-                job.gate.started(child, &self.mailbox);
+                job.gate.started(child, &self.watch, &self.mailbox);
             }
             Err(problem) => fail(job, &problem),
         }
@@ -222,7 +227,7 @@ impl Shared {
     fn start(&self, job: &Job) -> Result<NewChild, String> {
         let launch = &job.launch;
         let command = command_of(launch, &self.program)?;
-        let cwd = program::working_directory(&command.cwd)?;
+        let cwd = program::absolute(&command.cwd)?;
         let (up, up_writer) = pipe()?;
         let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
         let serve = command.serves.as_ref().map(|_| pipe_inode);
@@ -260,8 +265,7 @@ impl Shared {
         })?;
         let group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
-        self.line.register(&group);
-        drop(announced);
+        let known_to = announced.started(&group);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
         let start = Start::of(launch, command.serves.as_deref().unwrap_or(&launch.name));
@@ -269,7 +273,17 @@ impl Shared {
         let partner = command.serves.map_or(Partner::Command, |task| Partner::Server { task });
         let channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
         let grace = command.grace;
-        Ok(NewChild { id: job.id, group, grace, server_since, output, channel, sink })
+        Ok(NewChild {
+            id: job.id,
+            group,
+            grace,
+            server_since,
+            output,
+            channel,
+            sink,
+            known_to,
+            is_watched: false,
+        })
     }
 }
 

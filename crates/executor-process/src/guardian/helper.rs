@@ -46,7 +46,8 @@ pub(super) fn run(token: &str) -> ! {
     let mut flags = RecvFlags::empty();
     loop {
         match wire::receive(stdin.as_fd(), flags) {
-            Ok(Received::Message(Message::Started(leader), Some(pidfd))) => {
+            Ok(Received::Message(Message::Started(leader, pipe), Some(pidfd))) => {
+                launching.remove(&pipe);
                 groups.insert(leader.as_raw_nonzero().get(), pidfd);
             }
             Ok(Received::Message(Message::Ended(leader), _)) => {
@@ -55,11 +56,11 @@ pub(super) fn run(token: &str) -> ! {
             Ok(Received::Message(Message::Launching(pipe), _)) => {
                 launching.insert(pipe);
             }
-            Ok(Received::Message(Message::Launched(pipe), _)) => {
+            Ok(Received::Message(Message::NotLaunched(pipe), _)) => {
                 launching.remove(&pipe);
             }
             Ok(Received::Message(Message::Dismissed, _)) => std::process::exit(0),
-            Ok(Received::Message(Message::Started(_), None) | Received::Noise)
+            Ok(Received::Message(Message::Started(..), None) | Received::Noise)
             | Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 sleep(LOT);

@@ -91,10 +91,7 @@ impl Asked {
             ],
             place: Place::OwnGroup,
         })
-        .map_err(|errno| match program::find(&file.to_string_lossy(), &cwd, None) {
-            Err(problem) => io::Error::other(problem),
-            Ok(file) => io::Error::other(program::spawn_problem(&file, &cwd, errno)),
-        })?;
+        .map_err(|errno| io::Error::other(program::spawn_problem(&file, &cwd, errno)))?;
         let group = Group::of_new_child(leader)?;
         let output = Output::of_errors(errors);
         Ok(Self { group, answers, output, _question: question })
