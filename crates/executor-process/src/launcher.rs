@@ -230,8 +230,7 @@ impl Shared {
         let cwd = program::absolute(&command.cwd)?;
         let (up, up_writer) = pipe()?;
         let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
-        let serve = command.serves.as_ref().map(|_| pipe_inode);
-        let variables = self.inherited.for_attempt(job.id, launch, &command, serve)?;
+        let variables = self.inherited.for_attempt(job.id, launch, &command, pipe_inode)?;
         let argv = argv(&command)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;
@@ -259,9 +258,14 @@ impl Shared {
             ],
             place: Place::OwnGroup,
         })
-        .map_err(|error| match error {
-            Errno::MFILE | Errno::NFILE => descriptors(error),
-            other => program::spawn_problem(&file, &cwd, other),
+        .map_err(|error| {
+            if let Some(files) = &launch.files {
+                discard_files(files);
+            }
+            match error {
+                Errno::MFILE | Errno::NFILE => descriptors(error),
+                other => program::spawn_problem(&file, &cwd, other),
+            }
         })?;
         let group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
@@ -294,6 +298,14 @@ fn prepare_files(files: &AttemptFiles, max_log_bytes: u64) -> Result<LogFile, St
         format!("its artifact folder {:?} cannot be created: {error}", files.artifact_dir)
     })?;
     Ok(log)
+}
+
+/// What was never launched leaves no files. A folder that holds something else stays.
+fn discard_files(files: &AttemptFiles) {
+    let _ = fs::remove_file(&files.log);
+    for folder in [Some(files.artifact_dir.as_path()), files.log.parent()].into_iter().flatten() {
+        let _ = fs::remove_dir(folder);
+    }
 }
 
 /// One system call where the parent exists.

@@ -1,9 +1,8 @@
 //! One thread that waits for all children: their ends, their output, their timers, and their signals.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem::{self, MaybeUninit};
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use std::time::{Duration, Instant};
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal as Posix};
+use rustix::process::{Pid, RawPid, Signal as Posix};
 use rustix::time::Timespec;
 
 use crate::Echo;
@@ -21,7 +20,7 @@ use crate::exit::Exit;
 use crate::group::Group;
 use crate::guardian::{Guardian, GuardianNumber, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
-use crate::orphans::{self, Orphanage, Whose};
+use crate::orphans::{self, Escaped, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
 use crate::source::{Source, Watch};
@@ -81,6 +80,8 @@ struct Child {
     /// The latest request to stop, for the task protocol.
     stop: Option<Down>,
     tick_at: Option<Instant>,
+    /// Processes that may be left of it, when it was last looked.
+    unknown: Vec<RawPid>,
     sink: Arc<dyn AttemptSink>,
 }
 
@@ -89,6 +90,7 @@ pub(crate) struct Reactor {
     watch: Arc<Watch>,
     mailbox: Arc<Mailbox>,
     children: HashMap<ChildId, Child>,
+    leaders: HashSet<RawPid>,
     timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
     guardian: Option<Guardian>,
     line: Line,
@@ -119,6 +121,7 @@ impl Reactor {
             watch,
             mailbox,
             children: HashMap::new(),
+            leaders: HashSet::new(),
             timers: BinaryHeap::new(),
             guardian: Some(guardian),
             line,
@@ -137,7 +140,8 @@ impl Reactor {
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 128];
         while !(self.closing && self.children.is_empty()) {
             let timeout = self.time_to_next_timer();
-            let events: Vec<Source> = match epoll::wait(&*self.watch, &mut space, timeout.as_ref()) {
+            let events: Vec<Source> = match epoll::wait(&*self.watch, &mut space, timeout.as_ref())
+            {
                 Ok((events, _)) => {
                     events.iter().filter_map(|event| Source::from_data(event.data)).collect()
                 }
@@ -201,8 +205,17 @@ impl Reactor {
     }
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
-        let NewChild { id, group, grace, server_since, output, channel, sink, known_to, is_watched } =
-            new;
+        let NewChild {
+            id,
+            group,
+            grace,
+            server_since,
+            output,
+            channel,
+            sink,
+            known_to,
+            is_watched,
+        } = new;
         if let Some(guardian) = &self.guardian
             && known_to != Some(guardian.number())
         {
@@ -218,8 +231,10 @@ impl Reactor {
             channel,
             stop: None,
             tick_at: None,
+            unknown: Vec::new(),
             sink,
         };
+        self.leaders.insert(child.group.leader().as_raw_nonzero().get());
         self.children.insert(id, child);
         self.happened(id, Event::Started);
         for signal in kept {
@@ -272,6 +287,8 @@ impl Reactor {
             orphanage: self.orphanage.as_ref(),
             token: &self.guardian_spec.token,
             guardian: self.guardian.as_ref().map(Guardian::pid),
+            leaders: &self.leaders,
+            is_alone: self.children.len() == 1 && self.mailbox.is_settled(),
         };
         while let Some(event) = events.pop_front() {
             let Some(child) = self.children.get_mut(&id) else { return };
@@ -280,7 +297,7 @@ impl Reactor {
                 match act {
                     Act::Signal(signal) => {
                         // Found before the signal, which may take the tie to them.
-                        let escaped = search.escaped(id, child);
+                        let escaped = search.escaped(id, child).found;
                         let sent = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
                         if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
@@ -300,8 +317,12 @@ impl Reactor {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
                     Act::LookWhetherEmpty => {
-                        let is_empty =
-                            child.group.is_empty() && search.escaped(id, child).is_empty();
+                        let mut is_empty = child.group.is_empty();
+                        if is_empty {
+                            let escaped = search.escaped(id, child);
+                            is_empty = escaped.found.is_empty();
+                            child.unknown = escaped.unknown;
+                        }
                         events.push_back(Event::Empty(is_empty));
                     }
                     Act::WakeAt(at) => {
@@ -334,12 +355,15 @@ impl Reactor {
         for heard in child.channel.drain(&mut self.buffer, told) {
             self.heard(&mut child, &heard);
         }
+        let unknown = left_unknown(&child.unknown);
+        if let Some(unknown) = &unknown {
+            child.output.keep(format!("[warn] {unknown}\n").as_bytes(), self.echo.as_ref());
+        }
         child.group.reap();
+        self.leaders.remove(&child.group.leader().as_raw_nonzero().get());
         if let Some(orphanage) = &self.orphanage {
-            let leaders = || self.children.values().map(|child| child.group.leader());
-            orphanage.reap(self.guardian.as_ref().map(Guardian::pid), |pid| {
-                leaders().any(|leader| leader.as_raw_nonzero().get() == pid)
-            });
+            let guardian = self.guardian.as_ref().map(Guardian::pid);
+            orphanage.reap(guardian, |pid| self.leaders.contains(&pid));
         }
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
@@ -348,7 +372,8 @@ impl Reactor {
         // Everything of the child is let go before its end is told.
         let Child { sink, output, group, channel, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
-        let end = with_log_problem(end, output.log_problem());
+        let end = with_remark(end, output.log_problem());
+        let end = with_remark(end, unknown.as_deref());
         drop((output, group));
         report(&*sink, end);
     }
@@ -490,18 +515,33 @@ struct Search<'a> {
     orphanage: Option<&'a Orphanage>,
     token: &'a str,
     guardian: Option<Pid>,
+    leaders: &'a HashSet<RawPid>,
+    is_alone: bool,
 }
 
 impl Search<'_> {
     /// Those of one child.
-    fn escaped(&self, id: ChildId, child: &Child) -> Vec<OwnedFd> {
-        let Some(orphanage) = self.orphanage else { return Vec::new() };
+    fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
+        let Some(orphanage) = self.orphanage else { return Escaped::default() };
         orphanage.escaped(&Whose {
             leader: child.group.leader(),
             leader_lives: child.exit.is_none(),
             guardian: self.guardian,
+            token: self.token,
             mark: &|| attempt_mark(self.token, id),
+            pipes: &|| child.pipes(),
+            leaders: self.leaders,
+            is_alone: self.is_alone,
         })
+    }
+}
+
+impl Child {
+    /// The inodes of the pipes that only its processes hold.
+    fn pipes(&self) -> HashSet<u64> {
+        let streams = [Stream::Out, Stream::Err].map(|stream| self.output.descriptor(stream));
+        let all = streams.into_iter().chain([self.channel.up(), self.channel.down()]).flatten();
+        all.filter_map(|fd| rustix::fs::fstat(fd).ok()).map(|stat| stat.st_ino).collect()
     }
 }
 
@@ -521,13 +561,29 @@ pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
     let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
 }
 
-/// A failure also tells what was wrong with its log.
-fn with_log_problem(end: Report, problem: Option<&str>) -> Report {
-    match (end, problem) {
-        (Report::Ended(AttemptEnd::Failed(mut failure)), Some(problem)) => {
-            failure.message = clean(&format!("{} ({problem})", failure.message));
+/// A failure also tells what was wrong with its log, and every end but a success what may be left.
+fn with_remark(end: Report, remark: Option<&str>) -> Report {
+    let Some(remark) = remark else { return end };
+    match end {
+        Report::Ended(AttemptEnd::Failed(mut failure)) => {
+            failure.message = clean(&format!("{} ({remark})", failure.message));
             Report::Ended(AttemptEnd::Failed(failure))
         }
-        (end, _) => end,
+        Report::Ended(AttemptEnd::Interrupted { message }) => {
+            let message = message.map_or_else(|| remark.into(), |m| format!("{m} ({remark})"));
+            Report::Ended(AttemptEnd::Interrupted { message: Some(clean(&message)) })
+        }
+        other => other,
     }
+}
+
+/// What to say of processes whose origin nobody knows.
+fn left_unknown(processes: &[RawPid]) -> Option<String> {
+    let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "what has left its group and cleared its environment may go on: of this or another task is process {}",
+            list.join(", ")
+        )
+    })
 }

@@ -28,6 +28,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::Timespec;
 
 use crate::error::GUARDIAN;
@@ -72,6 +73,16 @@ impl From<Errno> for GuardianError {
     fn from(errno: Errno) -> Self {
         Self::Start(errno.into())
     }
+}
+
+/// 128 random bits, in hexadecimal: what marks the processes that one guardian ends.
+pub(crate) fn token() -> rustix::io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += getrandom(rest, GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// How to start a guardian.
@@ -206,7 +217,10 @@ fn register(socket: &OwnedFd, group: &Group, pipe: u64) {
 /// started it: so whatever the child does with its environment, and whenever the supervisor dies, the
 /// guardian knows what to look for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line(Arc<Mutex<Option<(GuardianNumber, Arc<OwnedFd>)>>>);
+pub(crate) struct Line(Arc<Mutex<Option<End>>>);
+
+/// The supervisor's end of the socket to a guardian.
+type End = (GuardianNumber, Arc<OwnedFd>);
 
 impl Line {
     /// Leads to this guardian from now on, or to none.
@@ -223,7 +237,7 @@ impl Line {
         Announced { line: self, pipe: Some(pipe) }
     }
 
-    fn end(&self) -> MutexGuard<'_, Option<(GuardianNumber, Arc<OwnedFd>)>> {
+    fn end(&self) -> MutexGuard<'_, Option<End>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

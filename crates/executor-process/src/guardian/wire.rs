@@ -150,7 +150,9 @@ mod tests {
         let next = || receive(b.as_fd(), RecvFlags::empty()).unwrap();
         let is = |message| matches!(next(), Received::Message(m, None) if m == message);
         assert!(is(Message::Launching(u64::MAX)));
-        assert!(matches!(next(), Received::Message(Message::Started(p, u64::MAX), Some(_)) if p == pid));
+        assert!(
+            matches!(next(), Received::Message(Message::Started(p, u64::MAX), Some(_)) if p == pid)
+        );
         assert!(is(Message::NotLaunched(u64::MAX)));
         assert!(matches!(next(), Received::Message(Message::Ended(p), None) if p == pid));
         assert!(matches!(next(), Received::Noise));
