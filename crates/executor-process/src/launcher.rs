@@ -300,12 +300,10 @@ fn prepare_files(files: &AttemptFiles, max_log_bytes: u64) -> Result<LogFile, St
     Ok(log)
 }
 
-/// What was never launched leaves no files. A folder that holds something else stays.
+/// What was never launched leaves no files. A folder that holds something stays.
 fn discard_files(files: &AttemptFiles) {
     let _ = fs::remove_file(&files.log);
-    for folder in [Some(files.artifact_dir.as_path()), files.log.parent()].into_iter().flatten() {
-        let _ = fs::remove_dir(folder);
-    }
+    let _ = fs::remove_dir(&files.artifact_dir);
 }
 
 /// One system call where the parent exists.
