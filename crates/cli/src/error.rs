@@ -27,6 +27,18 @@ impl CliError {
         Self::new(message).hint("this is a fault of the program; please report it")
     }
 
+    /// Something cannot be done because the program was built without a feature of its.
+    #[cfg(not(all(
+        feature = "sqlite",
+        feature = "postgres",
+        feature = "process",
+        feature = "pipeline"
+    )))]
+    pub(crate) fn without_feature(what: impl fmt::Display, feature: &str) -> Self {
+        Self::new(format!("cannot {what}: this program was built without its feature `{feature}`"))
+            .hint("use a program that was built with it")
+    }
+
     /// Adds a line that says what to do.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

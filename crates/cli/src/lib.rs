@@ -101,6 +101,7 @@ pub(crate) struct Host {
 }
 
 fn run(tasks: &dyn Fn(&str) -> Result<Option<module::Functions>, CliError>) -> ExitCode {
+    survive_size_limits();
     let args: Vec<OsString> = std::env::args_os().collect();
     let program = program_name(args.first().map(OsString::as_os_str));
     match args::parse(args) {
@@ -122,6 +123,28 @@ fn execute(cli: Cli, host: Host) -> Result<u8, CliError> {
     let code = result?;
     written.map(|()| code)
 }
+
+/// Was this program started without a standard output? Then whatever it writes there is lost.
+#[cfg(all(feature = "process", target_os = "linux"))]
+pub(crate) fn has_no_stdout() -> bool {
+    chongming_executor_process::was_stdout_closed()
+}
+
+#[cfg(not(all(feature = "process", target_os = "linux")))]
+pub(crate) fn has_no_stdout() -> bool {
+    false
+}
+
+/// A limit of file sizes (`ulimit -f`) is an error of the write that meets it, and not the end of the program.
+#[cfg(all(feature = "process", unix))]
+fn survive_size_limits() {
+    // Nothing asks whether it came. What cannot be registered stays as it is.
+    let noted = std::sync::Arc::<std::sync::atomic::AtomicBool>::default();
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, noted);
+}
+
+#[cfg(not(all(feature = "process", unix)))]
+fn survive_size_limits() {}
 
 fn answer(text: &str) -> Result<u8, CliError> {
     let mut console = Console::of_process(ColorChoice::Auto);

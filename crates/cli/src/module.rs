@@ -136,11 +136,8 @@ fn executable(path: &Path) -> Result<Functions, CliError> {
 
 #[cfg(not(feature = "process"))]
 fn executable(path: &Path) -> Result<Functions, CliError> {
-    Err(CliError::new(format!(
-        "cannot ask {} for its tasks: this program was built without its feature `process`",
-        path.display()
-    ))
-    .hint("use a program that was built with it"))
+    let what = format_args!("ask {} for its tasks", path.display());
+    Err(CliError::without_feature(what, "process"))
 }
 
 /// Functions that come from `origin`; two of one name are an error.

@@ -156,8 +156,5 @@ fn connect(database: &Database, make: bool) -> Result<Arc<dyn TaskStore>, CliErr
 /// What is said when this program was built without the store that a database needs.
 #[cfg(not(all(feature = "sqlite", feature = "postgres")))]
 fn missing(database: &Database, feature: &str) -> CliError {
-    CliError::new(format!(
-        "cannot open {database}: this program was built without its feature `{feature}`"
-    ))
-    .hint("use a program that was built with it, or another database")
+    CliError::without_feature(format_args!("open {database}"), feature).hint("or another database")
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use chongming_executor_process::MAX_LINE;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::fs::{flock, fstat, open};
 use rustix::io::Errno;
@@ -11,6 +12,8 @@ use crate::error::CliError;
 
 /// Names the descriptor's number.
 const VARIABLE: &str = "CHONGMING_TASK_OUT";
+/// Names the pipe that it leads to, by its inode.
+const PIPE: &str = "CHONGMING_TASK_PIPE";
 
 /// The writing end of the pipe to the supervisor.
 pub(crate) struct TaskChannel(std::fs::File);
@@ -42,10 +45,13 @@ impl TaskChannel {
             Errno::NXIO => gone(),
             other => CliError::new(format!("cannot open {}: {other}", path.display())),
         })?;
-        let is_pipe =
-            fstat(&pipe).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);
-        if !is_pipe {
+        let stat = fstat(&pipe).map_err(|errno| unwritable(&errno.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::Fifo {
             return Err(closed("no pipe to a supervisor"));
+        }
+        let ours = std::env::var(PIPE).ok().and_then(|inode| inode.parse::<u64>().ok());
+        if ours != Some(stat.st_ino) {
+            return Err(closed("another pipe than the one to the supervisor"));
         }
         let blocking = fcntl_getfl(&pipe)
             .and_then(|flags| fcntl_setfl(&pipe, flags.difference(OFlags::NONBLOCK)));
@@ -56,6 +62,13 @@ impl TaskChannel {
     /// Writes a line whole. The system does so by itself for a short one; reports that are longer take turns,
     /// so that no two of them mix.
     pub(crate) fn write_line(&mut self, line: &[u8]) -> Result<(), CliError> {
+        if line.len() > MAX_LINE {
+            return Err(CliError::new(format!(
+                "the message has {} bytes, and the supervisor takes {MAX_LINE} at most",
+                line.len()
+            ))
+            .hint("write it to a file in CHONGMING_ARTIFACT_DIR, and report where it is"));
+        }
         flock(&self.0, FlockOperation::LockExclusive).map_err(|errno| unwritable(&errno.into()))?;
         self.0.write_all(line).map_err(|error| unwritable(&error))
     }

@@ -21,11 +21,13 @@ const TASK_NAME: &str = "CHONGMING_TASK_NAME";
 const TASK_ATTEMPT: &str = "CHONGMING_TASK_ATTEMPT";
 const TASK_IN: &str = "CHONGMING_TASK_IN";
 const TASK_OUT: &str = "CHONGMING_TASK_OUT";
+/// The inode of the pipe that is [`CHILD_OUT`], by which `report` knows it from any other pipe.
+const TASK_PIPE: &str = "CHONGMING_TASK_PIPE";
 pub(crate) const ARTIFACT_DIR: &str = "CHONGMING_ARTIFACT_DIR";
 
 /// Speak of the supervisor's own task, if it is one, and so never of its children's.
-const NOT_INHERITED: [&str; 7] =
-    [SUPERVISOR, GUARDIAN, SERVE, TASK_ID, TASK_NAME, TASK_ATTEMPT, ARTIFACT_DIR];
+const NOT_INHERITED: [&str; 8] =
+    [SUPERVISOR, GUARDIAN, SERVE, TASK_ID, TASK_NAME, TASK_ATTEMPT, TASK_PIPE, ARTIFACT_DIR];
 
 /// Tells a program that it is to serve a task (or the list of its tasks): the inode of the pipe that it
 /// has as [`CHILD_OUT`]. Processes that the program starts inherit the variable, but not the pipe.
@@ -76,11 +78,12 @@ impl Inherited {
         Self { variables: kept, marker, token: token.to_owned() }
     }
 
-    /// The environment of a program that is asked for its tasks over this pipe.
-    pub(crate) fn for_question(pipe: u64) -> Vec<CString> {
-        let Self { variables, .. } = Self::capture("");
-        let mark = entry(SERVE.as_bytes(), pipe.to_string().as_bytes());
-        variables.into_iter().map(|(_, entry)| entry).chain(mark).collect()
+    /// The environment of a program that is asked for its tasks over this pipe, marked by this token.
+    pub(crate) fn for_question(pipe: u64, token: &str) -> Vec<CString> {
+        let Self { variables, marker, .. } = Self::capture(token);
+        let marks = [(SERVE, pipe.to_string()), (SUPERVISOR, marker)];
+        let marks = marks.iter().flat_map(|(name, value)| entry(name.as_bytes(), value.as_bytes()));
+        variables.into_iter().map(|(_, entry)| entry).chain(marks).collect()
     }
 
     /// Is this program the last of an endless chain of supervisors?
@@ -88,7 +91,7 @@ impl Inherited {
         self.marker.split(',').count() > 2 * MAX_NESTING
     }
 
-    /// The environment of one attempt. `serve` = the pipe that a program which serves a task gets.
+    /// The environment of one attempt, which gets this pipe as [`CHILD_OUT`].
     ///
     /// # Errors
     /// Names the variable that cannot be passed on.
@@ -97,13 +100,13 @@ impl Inherited {
         id: ChildId,
         launch: &Launch,
         command: &Command,
-        serve: Option<u64>,
+        pipe: u64,
     ) -> Result<Variables<'_>, String> {
         let marker = format!("{},{}", self.marker, attempt_mark(&self.token, id));
         let attempt = launch.attempt.to_string();
         let (task_in, task_out) = (CHILD_IN.to_string(), CHILD_OUT.to_string());
         let mut own: Vec<(&str, CString)> = Vec::with_capacity(7 + command.env.len());
-        let serve = serve.map(|pipe| pipe.to_string());
+        let pipe = pipe.to_string();
         let artifacts = launch.files.as_ref().map(|files| files.artifact_dir.as_os_str());
         let ours = [
             (SUPERVISOR, Some(marker.as_bytes())),
@@ -113,7 +116,8 @@ impl Inherited {
             (ARTIFACT_DIR, artifacts.map(OsStr::as_bytes)),
             (TASK_IN, Some(task_in.as_bytes())),
             (TASK_OUT, Some(task_out.as_bytes())),
-            (SERVE, serve.as_deref().map(str::as_bytes)),
+            (TASK_PIPE, Some(pipe.as_bytes())),
+            (SERVE, command.serves.as_ref().map(|_| pipe.as_bytes())),
         ];
         for (name, value) in ours {
             if let Some(value) = value {
@@ -126,7 +130,7 @@ impl Inherited {
             if name.is_empty() || name.contains('=') || name.contains('\0') {
                 return Err(format!("{name:?} cannot be the name of an environment variable"));
             }
-            if [SUPERVISOR, GUARDIAN, SERVE].contains(&name.as_str()) {
+            if [SUPERVISOR, GUARDIAN, SERVE, TASK_PIPE].contains(&name.as_str()) {
                 return Err(format!("the environment variable {name} is reserved"));
             }
             let entry = entry(name.as_bytes(), value.as_bytes()).map_err(|_| {
@@ -224,7 +228,7 @@ mod tests {
         let inherited = Inherited::from_variables(inherited, "tok");
         let mut command = Command::new(["x"]);
         command.env = env.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        let variables = inherited.for_attempt(7, &launch(), &command, None)?;
+        let variables = inherited.for_attempt(7, &launch(), &command, 5)?;
         let mut entries: Vec<String> =
             variables.entries().iter().map(|e| e.to_str().unwrap().to_owned()).collect();
         entries.sort();
@@ -251,6 +255,7 @@ mod tests {
                 "CHONGMING_TASK_IN=3",
                 "CHONGMING_TASK_NAME=mine",
                 "CHONGMING_TASK_OUT=4",
+                "CHONGMING_TASK_PIPE=5",
             ]
         );
     }

@@ -12,14 +12,13 @@ use std::time::Duration;
 use chongming_core::{Abilities, Carrier, Executor, Launch, Signal, Target, UnsupportedTarget};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
-use rustix::rand::{GetRandomFlags, getrandom};
 
 use crate::Echo;
 use crate::command::is_command;
 use crate::environment::Inherited;
 use crate::error::ExecutorError;
 use crate::guardian::{
-    Guardian, GuardianError, GuardianSpec, Line, is_meant_to_be_guardian, own_program,
+    Guardian, GuardianError, GuardianSpec, Line, is_meant_to_be_guardian, own_program, token,
 };
 use crate::init::has_definitions;
 use crate::launcher::{Gate, Job, Launcher};
@@ -27,6 +26,7 @@ use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::orphans::Orphanage;
 use crate::reactor::Reactor;
 use crate::serve::is_meant_to_serve;
+use crate::source::Watch;
 use crate::sys::make_children_waitable;
 
 /// Longest time that a drop waits for children to end.
@@ -101,8 +101,9 @@ impl ProcessExecutorBuilder {
     ///
     /// For that this process becomes the parent of all orphans among its descendants, for as long as it
     /// lives, and collects those that end. So it is only for a program that starts no processes by other
-    /// means from its first thread, or does not wait for them. One that has also cleared its environment is
-    /// found while its parents live, but not afterwards.
+    /// means from its first thread: an orphan that has also cleared its environment is taken for the only running
+    /// attempt's, and ended with it. While several run it is known by the pipes that it holds, or else left alone
+    /// and named in the log, and in the message of the attempt's end.
     #[must_use]
     pub fn adopt_orphans(mut self) -> Self {
         self.adopts_orphans = true;
@@ -135,15 +136,23 @@ impl ProcessExecutorBuilder {
             .map_err(system("open /dev/null"))?;
         let line = Line::default();
         let program = spec.program.clone();
-        let launcher = Launcher::new(inherited, program, null, line.clone(), Arc::clone(&mailbox));
-        let orphanage = self.adopts_orphans.then(Orphanage::open).transpose();
+        let watch = Arc::new(Watch::new().map_err(system("make an epoll descriptor"))?);
+        let launcher = Launcher::new(
+            inherited,
+            program,
+            null,
+            line.clone(),
+            Arc::clone(&watch),
+            Arc::clone(&mailbox),
+        );
+        let orphanage = self.adopts_orphans.then(|| Orphanage::open(guardian.pid())).transpose();
         let orphanage = orphanage.map_err(|source| ExecutorError::System {
             what: "become the parent of orphans",
             source,
         })?;
         let reactor =
-            Reactor::new(Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
-                .map_err(system("make an epoll descriptor"))?;
+            Reactor::new(watch, Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
+                .map_err(system("wait by epoll"))?;
         let (running, over) = mpsc::channel();
         let id = thread::Builder::new()
             .name("processes".to_owned())
@@ -268,14 +277,4 @@ fn guardian_error(spec: &GuardianSpec, error: GuardianError) -> ExecutorError {
 
 fn system(what: &'static str) -> impl Fn(Errno) -> ExecutorError {
     move |errno| ExecutorError::System { what, source: io::Error::from(errno) }
-}
-
-/// 128 random bits, in hexadecimal.
-fn token() -> rustix::io::Result<String> {
-    let mut bytes = [0_u8; 16];
-    let mut filled = 0;
-    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-        filled += getrandom(rest, GetRandomFlags::empty())?;
-    }
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -6,6 +6,7 @@ use chongming_core::TaskDefinition;
 
 use crate::{guardian, serve};
 
+static IS_CALLED: AtomicBool = AtomicBool::new(false);
 static HAS_DEFINITIONS: AtomicBool = AtomicBool::new(false);
 
 /// To be called first in `main` of every program that runs external commands.
@@ -16,6 +17,7 @@ static HAS_DEFINITIONS: AtomicBool = AtomicBool::new(false);
 pub fn init() {
     guardian::run_if_asked();
     serve::run_if_asked(Vec::new);
+    IS_CALLED.store(true, Ordering::Release);
 }
 
 /// To be called first in `main` of every program whose Rust tasks run in processes of their own, and of every
@@ -49,7 +51,13 @@ pub fn init() {
 pub fn init_with<I: IntoIterator<Item = TaskDefinition>>(definitions: impl FnOnce() -> I) {
     guardian::run_if_asked();
     serve::run_if_asked(|| definitions().into_iter().collect());
+    IS_CALLED.store(true, Ordering::Release);
     HAS_DEFINITIONS.store(true, Ordering::Release);
+}
+
+/// Did this program call [`init`] or [`init_with`], so that it can be its own guardian?
+pub(crate) fn is_called() -> bool {
+    IS_CALLED.load(Ordering::Acquire)
 }
 
 /// Did this program call [`init_with`]?

@@ -30,6 +30,7 @@ use crate::output::Output;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::reactor::{NewChild, report};
+use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn};
 
 /// Holds back signals until the child can take them.
@@ -74,10 +75,10 @@ impl Gate {
     }
 
     /// Hands the child over, with what was kept. The lock keeps later signals behind it.
-    fn started(&self, child: NewChild, mailbox: &Mailbox) {
+    fn started(&self, child: NewChild, watch: &Watch, mailbox: &Mailbox) {
         let mut state = lock(&self.0);
         if let GateState::Early(kept) = mem::replace(&mut *state, GateState::Started) {
-            mailbox.send(Letter::Started(Box::new(child), kept));
+            mailbox.hand_over(Box::new(child), kept, |child| child.watch(watch));
         }
     }
 }
@@ -103,6 +104,7 @@ struct Shared {
     program: PathBuf,
     null: OwnedFd,
     line: Line,
+    watch: Arc<Watch>,
     mailbox: Arc<Mailbox>,
 }
 
@@ -121,6 +123,7 @@ impl Launcher {
         program: PathBuf,
         null: OwnedFd,
         line: Line,
+        watch: Arc<Watch>,
         mailbox: Arc<Mailbox>,
     ) -> Self {
         let max_threads = thread::available_parallelism().map_or(1, usize::from);
@@ -131,6 +134,7 @@ impl Launcher {
             program,
             null,
             line,
+            watch,
             mailbox,
         };
         Self { shared: Arc::new(shared), max_threads }
@@ -204,6 +208,7 @@ impl Shared {
             end_unstarted(job, "it was told to end before it was launched");
             return;
         }
+        let _under_way = self.mailbox.launching();
         // A template is foreign code, which may panic.
         let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
             .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
@@ -214,7 +219,7 @@ impl Shared {
                 if child.server_since.is_none() {
                     report(&*job.launch.sink, Report::Launched);
                 }
-                job.gate.started(child, &self.mailbox);
+                job.gate.started(child, &self.watch, &self.mailbox);
             }
             Err(problem) => fail(job, &problem),
         }
@@ -224,11 +229,10 @@ impl Shared {
     fn start(&self, job: &Job) -> Result<Option<NewChild>, String> {
         let launch = &job.launch;
         let command = command_of(launch, &self.program)?;
-        let cwd = program::working_directory(&command.cwd)?;
+        let cwd = program::absolute(&command.cwd)?;
         let (up, up_writer) = pipe()?;
         let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
-        let serve = command.serves.as_ref().map(|_| pipe_inode);
-        let variables = self.inherited.for_attempt(job.id, launch, &command, serve)?;
+        let variables = self.inherited.for_attempt(job.id, launch, &command, pipe_inode)?;
         let argv = argv(&command)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;
@@ -249,7 +253,9 @@ impl Shared {
         // Its orders lie ready, so that a child waits for nothing that this process does later.
         channel.flush();
         let announced = self.line.announce(pipe_inode);
+        let discard = || launch.files.iter().for_each(discard_files);
         if !launch.sink.may_begin() {
+            discard();
             return Ok(None);
         }
         let leader = spawn(&Spawn {
@@ -266,17 +272,30 @@ impl Shared {
             ],
             place: Place::OwnGroup,
         })
-        .map_err(|error| match error {
-            Errno::MFILE | Errno::NFILE => descriptors(error),
-            other => program::spawn_problem(&file, &cwd, other),
+        .map_err(|error| {
+            discard();
+            match error {
+                Errno::MFILE | Errno::NFILE => descriptors(error),
+                other => program::spawn_problem(&file, &cwd, other),
+            }
         })?;
         let group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
-        self.line.register(&group);
-        drop(announced);
+        let known_to = announced.started(&group);
         let output = Output::new(out, err, log);
-        let (grace, sink) = (command.grace, Arc::clone(&launch.sink));
-        Ok(Some(NewChild { id: job.id, group, grace, server_since, output, channel, sink }))
+        let sink = Arc::clone(&launch.sink);
+        let grace = command.grace;
+        Ok(Some(NewChild {
+            id: job.id,
+            group,
+            grace,
+            server_since,
+            output,
+            channel,
+            sink,
+            known_to,
+            is_watched: false,
+        }))
     }
 }
 
@@ -287,6 +306,12 @@ fn prepare_files(files: &AttemptFiles, max_log_bytes: u64) -> Result<LogFile, St
         format!("its artifact folder {:?} cannot be created: {error}", files.artifact_dir)
     })?;
     Ok(log)
+}
+
+/// What was never launched leaves no files. A folder that holds something stays.
+fn discard_files(files: &AttemptFiles) {
+    let _ = fs::remove_file(&files.log);
+    let _ = fs::remove_dir(&files.artifact_dir);
 }
 
 /// One system call where the parent exists.

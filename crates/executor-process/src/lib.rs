@@ -89,6 +89,10 @@ pub use init::{init, init_with};
 
 pub use command::{Command, CommandTemplate, DEFAULT_MAX_LOG_BYTES};
 pub use error::ExecutorError;
+#[cfg(target_os = "linux")]
+pub use protocol::MAX_LINE;
+#[cfg(target_os = "linux")]
+pub use sys::was_stdout_closed;
 
 /// Gets a copy of what the commands write. Must not block for long.
 pub type Echo = std::sync::Arc<dyn Fn(&[u8]) + Send + Sync>;

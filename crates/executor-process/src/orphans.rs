@@ -3,7 +3,8 @@
 //! A process that leaves its group (`setsid` does, and `timeout`) is not reached by the group's signals. While
 //! the leader lives, such a process is among its descendants. Afterwards it is the child of whoever adopts
 //! orphans: of this process, if it asked for that; then the attempt's mark in its environment tells whose it
-//! is.
+//! is. One that has lost the mark is known by the attempt's pipes, or because nothing else can be its origin; else
+//! nobody knows, and that is said.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -18,7 +19,7 @@ use rustix::process::{
 };
 
 use crate::environment::{environment_of, is_marked};
-use crate::procfs::{Stat, children_of};
+use crate::procfs::{Stat, children_of, holds_pipe};
 
 /// How often a process that shows no environment is looked at again.
 const MAX_LOOKS: u32 = 100;
@@ -27,6 +28,8 @@ const MAX_LOOKS: u32 = 100;
 #[derive(Debug)]
 pub(crate) struct Orphanage {
     own: RawPid,
+    /// Nothing but attempts can have left an orphan to us.
+    is_exclusive: bool,
     /// Kept open: it is read at the end of each attempt, and mostly found empty.
     children: File,
 }
@@ -39,8 +42,25 @@ pub(crate) struct Whose<'a> {
     pub(crate) leader_lives: bool,
     /// A child of ours that is nobody's orphan.
     pub(crate) guardian: Option<Pid>,
+    /// The executor's mark.
+    pub(crate) token: &'a str,
     /// The attempt's mark.
     pub(crate) mark: &'a dyn Fn() -> String,
+    /// The attempt's pipes, by their inodes.
+    pub(crate) pipes: &'a dyn Fn() -> HashSet<u64>,
+    /// The leaders of all attempts.
+    pub(crate) leaders: &'a HashSet<RawPid>,
+    /// Is there no other attempt?
+    pub(crate) is_alone: bool,
+}
+
+/// What was found of an attempt outside of its group.
+#[derive(Default)]
+pub(crate) struct Escaped {
+    /// Living processes of it that we may signal.
+    pub(crate) found: Vec<OwnedFd>,
+    /// Living processes that may be of it or of another attempt.
+    pub(crate) unknown: Vec<RawPid>,
 }
 
 impl Orphanage {
@@ -48,11 +68,15 @@ impl Orphanage {
     ///
     /// # Errors
     /// The system refuses, or does not tell which children a process has.
-    pub(crate) fn open() -> io::Result<Self> {
+    pub(crate) fn open(guardian: Pid) -> io::Result<Self> {
         let own = getpid().as_raw_nonzero().get();
         let children = File::open(format!("/proc/{own}/task/{own}/children"))?;
         set_child_subreaper(Some(getpid()))?;
-        Ok(Self { own, children })
+        // The first process of a system gets everybody's orphans, and one that had children before (as after
+        // `exec` in a shell) gets theirs.
+        let orphanage = Self { own, is_exclusive: own != 1, children };
+        let has_others = !orphanage.orphans(Some(guardian)).is_empty();
+        Ok(Self { is_exclusive: orphanage.is_exclusive && !has_others, ..orphanage })
     }
 
     /// Our children that may be orphans.
@@ -70,15 +94,27 @@ impl Orphanage {
             .collect()
     }
 
-    /// The living processes of an attempt that are not in its group and that we may signal.
-    pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Vec<OwnedFd> {
+    /// The living processes of an attempt that are not in its group.
+    pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Escaped {
         let group = whose.leader.as_raw_nonzero().get();
         let mut walk = Walk { group, seen: HashSet::new(), parents: Vec::new(), found: Vec::new() };
+        let mut unknown = Vec::new();
         let orphans = self.orphans(whose.guardian);
         if !orphans.is_empty() {
             let mark = (whose.mark)();
             for orphan in orphans {
-                walk.visit(orphan, self.own, |pid| bears(pid, &mark));
+                walk.visit(orphan, self.own, |stat| match bears(orphan, &mark, whose.token) {
+                    Bears::Mark => true,
+                    Bears::AnotherMark => false,
+                    // Not one that has left its group.
+                    Bears::Nothing if whose.leaders.contains(&stat.group) => stat.group == group,
+                    Bears::Nothing if self.is_exclusive && whose.is_alone => true,
+                    Bears::Nothing if holds_pipe(orphan, &(whose.pipes)()) => true,
+                    Bears::Nothing => {
+                        unknown.push(orphan);
+                        false
+                    }
+                });
             }
         }
         if whose.leader_lives {
@@ -89,7 +125,11 @@ impl Orphanage {
                 walk.visit(child, parent, |_| true);
             }
         }
-        walk.found
+        if !self.is_exclusive {
+            // Most likely they have nothing to do with us.
+            unknown.clear();
+        }
+        Escaped { found: walk.found, unknown }
     }
 
     /// Collects orphans that have ended, but for children that others wait for.
@@ -112,22 +152,32 @@ pub(crate) fn signal(processes: &[OwnedFd], signal: Signal) {
     }
 }
 
-/// Does this process bear the mark? One that is just becoming another program shows no environment for a moment,
+/// Whose mark a process bears.
+enum Bears {
+    Mark,
+    AnotherMark,
+    Nothing,
+}
+
+/// Which mark does this process bear? One that is just becoming another program shows no environment for a moment,
 /// and one that is exiting none any more: that one may be ours, and it costs nothing to wait until it is gone.
-fn bears(pid: RawPid, mark: &str) -> bool {
+fn bears(pid: RawPid, mark: &str, token: &str) -> Bears {
     for _ in 0..MAX_LOOKS {
         match environment_of(pid) {
             Some(environment) if environment.is_empty() => {
                 if Stat::of(pid).is_some_and(|stat| stat.is_exiting()) {
-                    return true;
+                    return Bears::Mark;
                 }
                 thread::yield_now();
             }
-            Some(environment) => return is_marked(&environment, mark),
-            None => return Stat::of(pid).is_some_and(|stat| stat.is_exiting()),
+            Some(environment) if is_marked(&environment, mark) => return Bears::Mark,
+            Some(environment) if is_marked(&environment, token) => return Bears::AnotherMark,
+            Some(_) => return Bears::Nothing,
+            None if Stat::of(pid).is_some_and(|stat| stat.is_exiting()) => return Bears::Mark,
+            None => return Bears::Nothing,
         }
     }
-    false
+    Bears::Nothing
 }
 
 struct Walk {
@@ -140,7 +190,7 @@ struct Walk {
 
 impl Walk {
     /// Takes a process in, with its children to come, if it is still this parent's and is one of ours.
-    fn visit(&mut self, process: RawPid, parent: RawPid, is_ours: impl Fn(RawPid) -> bool) {
+    fn visit(&mut self, process: RawPid, parent: RawPid, is_ours: impl FnOnce(&Stat) -> bool) {
         let Some(pid) = Pid::from_raw(process).filter(|_| self.seen.insert(process)) else {
             return;
         };
@@ -148,7 +198,7 @@ impl Walk {
         // lives when it is signalled.
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return };
         let Some(stat) = Stat::of(process) else { return };
-        if stat.parent != parent || stat.is_zombie() || !is_ours(process) {
+        if stat.parent != parent || stat.is_zombie() || !is_ours(&stat) {
             return;
         }
         self.parents.push(process);

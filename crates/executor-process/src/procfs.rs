@@ -1,5 +1,6 @@
 //! What `/proc` says about processes.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
 
@@ -97,6 +98,15 @@ pub(crate) fn group_has_living_member(group: Pid) -> bool {
     all_pids().filter_map(Stat::of).any(|stat| stat.group == group && !stat.is_zombie())
 }
 
+/// Does the process hold a pipe with one of these inodes?
+pub(crate) fn holds_pipe(pid: RawPid, pipes: &HashSet<u64>) -> bool {
+    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+        let inode = target.to_str().and_then(|t| t.strip_prefix("pipe:[")?.strip_suffix(']'));
+        inode.and_then(|inode| inode.parse().ok()).is_some_and(|inode| pipes.contains(&inode))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +129,15 @@ mod tests {
         assert!(!stat.is_zombie() && !stat.is_kernel_thread() && stat.start_time > 0);
         assert!(all_pids().any(|pid| pid == own));
         assert!(group_has_living_member(rustix::process::getpgrp()));
+    }
+
+    #[test]
+    fn the_holder_of_a_pipe_is_recognised() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let inode = rustix::fs::fstat(&writer).unwrap().st_ino;
+        let own = rustix::process::getpid().as_raw_nonzero().get();
+        assert!(holds_pipe(own, &HashSet::from([1, inode])));
+        drop((reader, writer));
+        assert!(!holds_pipe(own, &HashSet::from([inode])));
     }
 }

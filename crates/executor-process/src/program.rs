@@ -1,4 +1,5 @@
-//! Which file a command runs, found before the launch so that each error names its path.
+//! Which file a command runs, and why it could not be: looked into only when it could not, since a launch
+//! that works needs no look.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -11,21 +12,25 @@ use rustix::io::Errno;
 /// Searched when no `PATH` is set.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// Where a command runs: an absolute path to a folder that can be entered.
+/// Where a command runs, as an absolute path.
 ///
 /// # Errors
-/// Says what is wrong with which path.
-pub(crate) fn working_directory(cwd: &Path) -> Result<PathBuf, String> {
-    let dir = std::path::absolute(cwd)
-        .map_err(|error| format!("working directory {cwd:?} cannot be used: {error}"))?;
-    match fs::metadata(&dir) {
+/// There is no way to tell.
+pub(crate) fn absolute(cwd: &Path) -> Result<PathBuf, String> {
+    std::path::absolute(cwd)
+        .map_err(|error| format!("working directory {cwd:?} cannot be used: {error}"))
+}
+
+/// Can a command run in this folder?
+fn check_directory(dir: &Path) -> Result<(), String> {
+    match fs::metadata(dir) {
         Ok(found) if !found.is_dir() => {
             Err(format!("working directory {dir:?} is not a directory"))
         }
-        Ok(_) if access(&dir, Access::EXEC_OK).is_err() => {
+        Ok(_) if access(dir, Access::EXEC_OK).is_err() => {
             Err(format!("working directory {dir:?} cannot be entered: permission denied"))
         }
-        Ok(_) => Ok(dir),
+        Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             Err(format!("working directory {dir:?} does not exist"))
         }
@@ -33,7 +38,7 @@ pub(crate) fn working_directory(cwd: &Path) -> Result<PathBuf, String> {
     }
 }
 
-/// The program's file. `cwd` is absolute; `path` is the child's `PATH`.
+/// The program's file; one with a slash may not be there. `cwd` is absolute; `path` is the child's `PATH`.
 ///
 /// # Errors
 /// Says what is wrong with which path.
@@ -42,14 +47,7 @@ pub(crate) fn find(program: &str, cwd: &Path, path: Option<&OsStr>) -> Result<Pa
         return Err("the command names no program".to_owned());
     }
     if program.contains('/') {
-        let file = cwd.join(program);
-        return match look(&file) {
-            Found::Program => Ok(file),
-            Found::Nothing => Err(format!("program {file:?} does not exist")),
-            Found::Directory => Err(format!("program {file:?} is a directory")),
-            Found::NotExecutable => Err(format!("program {file:?} is not executable")),
-            Found::Unreadable(error) => Err(format!("program {file:?} cannot be used: {error}")),
-        };
+        return Ok(cwd.join(program));
     }
     let path = path.map_or_else(|| OsString::from(DEFAULT_PATH), OsStr::to_owned);
     let mut not_executable = None;
@@ -61,18 +59,37 @@ pub(crate) fn find(program: &str, cwd: &Path, path: Option<&OsStr>) -> Result<Pa
             Found::Nothing | Found::Directory | Found::Unreadable(_) => {}
         }
     }
+    check_directory(cwd)?;
     Err(match not_executable {
         Some(file) => format!("program {program:?} was found at {file:?}, which is not executable"),
         None => format!("program {program:?} was not found on PATH ({})", path.display()),
     })
 }
 
-/// Why a program that was there could not be run.
+/// Why a program could not be run in a folder, when the system answered with this error.
 pub(crate) fn spawn_problem(program: &Path, cwd: &Path, error: Errno) -> String {
+    check_directory(cwd)
+        .and_then(|()| check_program(program))
+        .err()
+        .unwrap_or_else(|| other_problem(program, error))
+}
+
+/// Can this file be run, as far as one can see?
+fn check_program(file: &Path) -> Result<(), String> {
+    match look(file) {
+        Found::Program => Ok(()),
+        Found::Nothing => Err(format!("program {file:?} does not exist")),
+        Found::Directory => Err(format!("program {file:?} is a directory")),
+        Found::NotExecutable => Err(format!("program {file:?} is not executable")),
+        Found::Unreadable(error) => Err(format!("program {file:?} cannot be used: {error}")),
+    }
+}
+
+fn other_problem(program: &Path, error: Errno) -> String {
     match error {
-        Errno::NOENT => format!(
-            "program {program:?} cannot be run: its interpreter (or its folder {cwd:?}) does not exist"
-        ),
+        Errno::NOENT => {
+            format!("program {program:?} cannot be run: its interpreter does not exist")
+        }
         Errno::NOEXEC => format!(
             "program {program:?} is in no format that this system can run; a script needs a first line such as #!/bin/sh"
         ),
@@ -129,8 +146,11 @@ mod tests {
         file(&at.join("plain"), 0o644);
         fs::create_dir(at.join("bin")).unwrap();
         let path = at.join("bin");
-        let find = |program: &str| find(program, at, Some(path.as_os_str()));
-        assert_eq!(find("./good").unwrap(), at.join("./good"));
+        let found = |program: &str| {
+            let file = find(program, at, Some(path.as_os_str()))?;
+            check_program(&file).map(|()| file)
+        };
+        assert_eq!(found("./good").unwrap(), at.join("./good"));
         for (program, problem) in [
             ("./none", "does not exist"),
             ("/no/such/program", "\"/no/such/program\" does not exist"),
@@ -140,22 +160,26 @@ mod tests {
             ("good", "was not found on PATH"),
             ("", "names no program"),
         ] {
-            let message = find(program).unwrap_err();
+            let message = found(program).unwrap_err();
             assert!(message.contains(problem), "{message}");
         }
+        let nowhere = spawn_problem(&at.join("good"), &at.join("none"), Errno::NOENT);
+        assert!(nowhere.contains("working directory"), "{nowhere}");
+        assert!(spawn_problem(&at.join("good"), at, Errno::NOENT).contains("its interpreter"));
         file(&at.join("bin/tool"), 0o644);
-        assert!(find("tool").unwrap_err().contains("which is not executable"));
+        assert!(found("tool").unwrap_err().contains("which is not executable"));
         file(&at.join("bin/tool"), 0o755);
-        assert_eq!(find("tool").unwrap(), at.join("bin/tool"));
+        assert_eq!(found("tool").unwrap(), at.join("bin/tool"));
     }
 
     #[test]
     fn a_working_directory_must_be_one() {
         let dir = tempfile::tempdir().unwrap();
         file(&dir.path().join("file"), 0o644);
-        assert!(working_directory(Path::new(".")).unwrap().is_absolute());
+        assert!(absolute(Path::new(".")).unwrap().is_absolute());
+        assert!(check_directory(dir.path()).is_ok());
         for (name, problem) in [("none", "does not exist"), ("file", "is not a directory")] {
-            let message = working_directory(&dir.path().join(name)).unwrap_err();
+            let message = check_directory(&dir.path().join(name)).unwrap_err();
             assert!(message.contains(problem) && message.contains(name), "{message}");
         }
     }

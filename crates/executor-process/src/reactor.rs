@@ -1,17 +1,16 @@
 //! One thread that waits for all children: their ends, their output, their timers, and their signals.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem::{self, MaybeUninit};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
-use rustix::event::epoll::{self, CreateFlags, EventFlags};
+use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal as Posix};
+use rustix::process::{Pid, RawPid, Signal as Posix};
 use rustix::time::Timespec;
 
 use crate::Echo;
@@ -19,12 +18,12 @@ use crate::child::{Act, Event, Life};
 use crate::environment::attempt_mark;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::guardian::{Guardian, GuardianSpec, Line};
+use crate::guardian::{Guardian, GuardianNumber, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mailbox};
-use crate::orphans::{self, Orphanage, Whose};
+use crate::orphans::{self, Escaped, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
-use crate::source::Source;
+use crate::source::{Source, Watch};
 use crate::sys;
 
 /// Guardians are not started more often than this.
@@ -41,6 +40,33 @@ pub(crate) struct NewChild {
     pub(crate) output: Output,
     pub(crate) channel: Channel,
     pub(crate) sink: Arc<dyn AttemptSink>,
+    /// The guardian that knows of it.
+    pub(crate) known_to: Option<GuardianNumber>,
+    /// Is its end waited for?
+    pub(crate) is_watched: bool,
+}
+
+impl NewChild {
+    /// Makes the reactor wait for it; `true` when the reactor has to look at it before anything happens.
+    pub(crate) fn watch(&mut self, watch: &Watch) -> bool {
+        let id = self.id;
+        for stream in [Stream::Out, Stream::Err] {
+            if let Some(fd) = self.output.descriptor(stream) {
+                let _ = watch.readable(Source::Stream(id, stream), fd);
+            }
+        }
+        if let Some(up) = self.channel.up() {
+            let _ = watch.readable(Source::Up(id), up);
+        }
+        if self.channel.flush() == Pending::More
+            && let Some(down) = self.channel.down()
+        {
+            watch.writable(Source::Down(id), down);
+        }
+        self.is_watched = watch.readable(Source::Leader(id), self.group.pidfd()).is_ok();
+        // One that serves has a time limit.
+        !self.is_watched || self.server_since.is_some()
+    }
 }
 
 struct Child {
@@ -54,14 +80,17 @@ struct Child {
     /// The latest request to stop, for the task protocol.
     stop: Option<Down>,
     tick_at: Option<Instant>,
+    /// Processes that may be left of it, when it was last looked.
+    unknown: Vec<RawPid>,
     sink: Arc<dyn AttemptSink>,
 }
 
 /// The reactor.
 pub(crate) struct Reactor {
-    epoll: OwnedFd,
+    watch: Arc<Watch>,
     mailbox: Arc<Mailbox>,
     children: HashMap<ChildId, Child>,
+    leaders: HashSet<RawPid>,
     timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
     guardian: Option<Guardian>,
     line: Line,
@@ -77,6 +106,7 @@ pub(crate) struct Reactor {
 impl Reactor {
     /// With a guardian that is ready.
     pub(crate) fn new(
+        watch: Arc<Watch>,
         mailbox: Arc<Mailbox>,
         guardian: Guardian,
         line: Line,
@@ -84,14 +114,14 @@ impl Reactor {
         echo: Option<Echo>,
         orphanage: Option<Orphanage>,
     ) -> rustix::io::Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
-        epoll::add(&epoll, mailbox.descriptor(), Source::Mailbox.data(), EventFlags::IN)?;
-        epoll::add(&epoll, guardian.pidfd(), Source::Guardian.data(), EventFlags::IN)?;
+        watch.readable(Source::Mailbox, mailbox.descriptor())?;
+        watch.readable(Source::Guardian, guardian.pidfd())?;
         line.lead_to(Some(&guardian));
         Ok(Self {
-            epoll,
+            watch,
             mailbox,
             children: HashMap::new(),
+            leaders: HashSet::new(),
             timers: BinaryHeap::new(),
             guardian: Some(guardian),
             line,
@@ -110,7 +140,8 @@ impl Reactor {
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 128];
         while !(self.closing && self.children.is_empty()) {
             let timeout = self.time_to_next_timer();
-            let events: Vec<Source> = match epoll::wait(&self.epoll, &mut space, timeout.as_ref()) {
+            let events: Vec<Source> = match epoll::wait(&*self.watch, &mut space, timeout.as_ref())
+            {
                 Ok((events, _)) => {
                     events.iter().filter_map(|event| Source::from_data(event.data)).collect()
                 }
@@ -118,7 +149,9 @@ impl Reactor {
                 // Nothing we could do: the descriptors are ours and valid.
                 Err(_) => Vec::new(),
             };
-            // Output first: an end that comes with it must find it read.
+            // A new child first, since an event may be about it; then output: an end that comes with it must
+            // find it read.
+            let letters = self.take_children_in();
             for source in &events {
                 match source {
                     Source::Stream(id, stream) => self.read(*id, *stream),
@@ -128,13 +161,13 @@ impl Reactor {
             }
             for source in &events {
                 match source {
-                    Source::Mailbox => self.open_letters(),
                     Source::Guardian => self.guardian_ended(),
                     Source::Leader(id) => self.look_at_leader(*id),
                     Source::Down(id) => self.flush(*id),
-                    Source::Stream(..) | Source::Up(_) => {}
+                    Source::Mailbox | Source::Stream(..) | Source::Up(_) => {}
                 }
             }
+            self.open(letters);
             self.fire_timers();
         }
         self.line.lead_to(None);
@@ -143,8 +176,20 @@ impl Reactor {
         }
     }
 
-    fn open_letters(&mut self) {
+    /// Takes all letters, and acts on those that bring a child. Signals to it come after it.
+    fn take_children_in(&mut self) -> Vec<Letter> {
+        let mut others = Vec::new();
         for letter in self.mailbox.take() {
+            match letter {
+                Letter::Started(child, kept) => self.started(*child, kept),
+                other @ (Letter::Signal(..) | Letter::Close) => others.push(other),
+            }
+        }
+        others
+    }
+
+    fn open(&mut self, letters: Vec<Letter>) {
+        for letter in letters {
             match letter {
                 Letter::Started(child, kept) => self.started(*child, kept),
                 Letter::Signal(id, signal) => self.signal(id, signal),
@@ -160,22 +205,21 @@ impl Reactor {
     }
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
-        let NewChild { id, group, grace, server_since, output, mut channel, sink } = new;
-        // Its launcher has told the guardian; this is for one that has come since.
-        if let Some(guardian) = &self.guardian {
+        let NewChild {
+            id,
+            group,
+            grace,
+            server_since,
+            output,
+            channel,
+            sink,
+            known_to,
+            is_watched,
+        } = new;
+        if let Some(guardian) = &self.guardian
+            && known_to != Some(guardian.number())
+        {
             guardian.register(&group);
-        }
-        let watched = self.watch(Source::Leader(id), group.pidfd());
-        for stream in [Stream::Out, Stream::Err] {
-            if let Some(fd) = output.descriptor(stream) {
-                let _ = self.watch(Source::Stream(id, stream), fd);
-            }
-        }
-        if let Some(up) = channel.up() {
-            let _ = self.watch(Source::Up(id), up);
-        }
-        if channel.flush() == Pending::More {
-            watch_down(&self.epoll, id, &channel);
         }
         let life = server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at));
         let child = Child {
@@ -187,21 +231,19 @@ impl Reactor {
             channel,
             stop: None,
             tick_at: None,
+            unknown: Vec::new(),
             sink,
         };
+        self.leaders.insert(child.group.leader().as_raw_nonzero().get());
         self.children.insert(id, child);
         self.happened(id, Event::Started);
         for signal in kept {
             self.signal(id, signal);
         }
-        if watched.is_err() || self.closing {
+        if !is_watched || self.closing {
             // Out of kernel memory, or too late: it must not go on unseen.
             self.signal(id, Signal::Kill);
         }
-    }
-
-    fn watch(&self, source: Source, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
-        epoll::add(&self.epoll, fd, source.data(), EventFlags::IN)
     }
 
     fn signal(&mut self, id: ChildId, signal: Signal) {
@@ -231,7 +273,7 @@ impl Reactor {
         }
         let Some(exit) = child.group.peek_exit() else { return };
         child.exit = Some(exit);
-        let _ = epoll::delete(&self.epoll, child.group.pidfd());
+        self.watch.forget(child.group.pidfd());
         child.group.leader_ended();
         self.happened(id, Event::LeaderEnded);
     }
@@ -245,6 +287,8 @@ impl Reactor {
             orphanage: self.orphanage.as_ref(),
             token: &self.guardian_spec.token,
             guardian: self.guardian.as_ref().map(Guardian::pid),
+            leaders: &self.leaders,
+            is_alone: self.children.len() == 1 && self.mailbox.is_settled(),
         };
         while let Some(event) = events.pop_front() {
             let Some(child) = self.children.get_mut(&id) else { return };
@@ -253,7 +297,7 @@ impl Reactor {
                 match act {
                     Act::Signal(signal) => {
                         // Found before the signal, which may take the tie to them.
-                        let escaped = search.escaped(id, child);
+                        let escaped = search.escaped(id, child).found;
                         let sent = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
                         if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
@@ -262,19 +306,23 @@ impl Reactor {
                     }
                     Act::TellStop => {
                         if let Some(stop) = child.stop.clone() {
-                            tell(&self.epoll, id, child, &stop);
+                            tell(&self.watch, id, child, &stop);
                         }
                     }
                     Act::TellPause { epoch } => {
-                        tell(&self.epoll, id, child, &Down::Pause { epoch });
+                        tell(&self.watch, id, child, &Down::Pause { epoch });
                     }
-                    Act::TellResume => tell(&self.epoll, id, child, &Down::Resume),
+                    Act::TellResume => tell(&self.watch, id, child, &Down::Resume),
                     Act::LookWhetherStopped => {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
                     Act::LookWhetherEmpty => {
-                        let is_empty =
-                            child.group.is_empty() && search.escaped(id, child).is_empty();
+                        let mut is_empty = child.group.is_empty();
+                        if is_empty {
+                            let escaped = search.escaped(id, child);
+                            is_empty = escaped.found.is_empty();
+                            child.unknown = escaped.unknown;
+                        }
                         events.push_back(Event::Empty(is_empty));
                     }
                     Act::WakeAt(at) => {
@@ -296,23 +344,26 @@ impl Reactor {
     fn end(&mut self, mut child: Child) {
         for stream in [Stream::Out, Stream::Err] {
             if let Some(fd) = child.output.descriptor(stream) {
-                let _ = epoll::delete(&self.epoll, fd);
+                self.watch.forget(fd);
             }
         }
         for fd in [child.channel.up(), child.channel.down()].into_iter().flatten() {
-            let _ = epoll::delete(&self.epoll, fd);
+            self.watch.forget(fd);
         }
         child.output.drain(&mut self.buffer, self.echo.as_ref());
         let told = child.life.told_to_end();
         for heard in child.channel.drain(&mut self.buffer, told) {
             self.heard(&mut child, &heard);
         }
+        let unknown = left_unknown(&child.unknown);
+        if let Some(unknown) = &unknown {
+            child.output.keep(format!("[warn] {unknown}\n").as_bytes(), self.echo.as_ref());
+        }
         child.group.reap();
+        self.leaders.remove(&child.group.leader().as_raw_nonzero().get());
         if let Some(orphanage) = &self.orphanage {
-            let leaders = || self.children.values().map(|child| child.group.leader());
-            orphanage.reap(self.guardian.as_ref().map(Guardian::pid), |pid| {
-                leaders().any(|leader| leader.as_raw_nonzero().get() == pid)
-            });
+            let guardian = self.guardian.as_ref().map(Guardian::pid);
+            orphanage.reap(guardian, |pid| self.leaders.contains(&pid));
         }
         if let Some(guardian) = &self.guardian {
             guardian.unregister(child.group.leader());
@@ -321,7 +372,8 @@ impl Reactor {
         // Everything of the child is let go before its end is told.
         let Child { sink, output, group, channel, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
-        let end = with_log_problem(end, output.log_problem());
+        let end = with_remark(end, output.log_problem());
+        let end = with_remark(end, unknown.as_deref());
         drop((output, group));
         report(&*sink, end);
     }
@@ -333,7 +385,7 @@ impl Reactor {
             // A child that is just being started may share the pipe for a moment, so that closing it does
             // not end the watch.
             if let Some(fd) = child.output.descriptor(stream) {
-                let _ = epoll::delete(&self.epoll, fd);
+                self.watch.forget(fd);
             }
             child.output.close(stream);
         }
@@ -351,7 +403,7 @@ impl Reactor {
         let said = child.channel.read(&mut self.buffer, child.life.told_to_end());
         if said.is_none() {
             if let Some(up) = child.channel.up() {
-                let _ = epoll::delete(&self.epoll, up);
+                self.watch.forget(up);
             }
             child.channel.close_up();
         }
@@ -394,7 +446,7 @@ impl Reactor {
         if child.channel.flush() == Pending::Nothing
             && let Some(down) = child.channel.down()
         {
-            let _ = epoll::delete(&self.epoll, down);
+            self.watch.forget(down);
         }
     }
 
@@ -426,7 +478,7 @@ impl Reactor {
     fn guardian_ended(&mut self) {
         if let Some(guardian) = self.guardian.take() {
             self.line.lead_to(None);
-            let _ = epoll::delete(&self.epoll, guardian.pidfd());
+            self.watch.forget(guardian.pidfd());
             guardian.discard();
             self.start_guardian();
         }
@@ -453,7 +505,7 @@ impl Reactor {
         for child in self.children.values() {
             guardian.register(&child.group);
         }
-        let _ = self.watch(Source::Guardian, guardian.pidfd().as_fd());
+        let _ = self.watch.readable(Source::Guardian, guardian.pidfd());
         self.guardian = Some(guardian);
     }
 }
@@ -463,31 +515,41 @@ struct Search<'a> {
     orphanage: Option<&'a Orphanage>,
     token: &'a str,
     guardian: Option<Pid>,
+    leaders: &'a HashSet<RawPid>,
+    is_alone: bool,
 }
 
 impl Search<'_> {
     /// Those of one child.
-    fn escaped(&self, id: ChildId, child: &Child) -> Vec<OwnedFd> {
-        let Some(orphanage) = self.orphanage else { return Vec::new() };
+    fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
+        let Some(orphanage) = self.orphanage else { return Escaped::default() };
         orphanage.escaped(&Whose {
             leader: child.group.leader(),
             leader_lives: child.exit.is_none(),
             guardian: self.guardian,
+            token: self.token,
             mark: &|| attempt_mark(self.token, id),
+            pipes: &|| child.pipes(),
+            leaders: self.leaders,
+            is_alone: self.is_alone,
         })
     }
 }
 
-fn tell(epoll: &OwnedFd, id: ChildId, child: &mut Child, message: &Down) {
-    if child.channel.tell(message) == Pending::More {
-        watch_down(epoll, id, &child.channel);
+impl Child {
+    /// The inodes of the pipes that only its processes hold.
+    fn pipes(&self) -> HashSet<u64> {
+        let streams = [Stream::Out, Stream::Err].map(|stream| self.output.descriptor(stream));
+        let all = streams.into_iter().chain([self.channel.up(), self.channel.down()]).flatten();
+        all.filter_map(|fd| rustix::fs::fstat(fd).ok()).map(|stat| stat.st_ino).collect()
     }
 }
 
-/// Watching it twice is an error without harm.
-fn watch_down(epoll: &OwnedFd, id: ChildId, channel: &Channel) {
-    if let Some(fd) = channel.down() {
-        let _ = epoll::add(epoll, fd, Source::Down(id).data(), EventFlags::OUT);
+fn tell(watch: &Watch, id: ChildId, child: &mut Child, message: &Down) {
+    if child.channel.tell(message) == Pending::More
+        && let Some(down) = child.channel.down()
+    {
+        watch.writable(Source::Down(id), down);
     }
 }
 
@@ -499,13 +561,29 @@ pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
     let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
 }
 
-/// A failure also tells what was wrong with its log.
-fn with_log_problem(end: Report, problem: Option<&str>) -> Report {
-    match (end, problem) {
-        (Report::Ended(AttemptEnd::Failed(mut failure)), Some(problem)) => {
-            failure.message = clean(&format!("{} ({problem})", failure.message));
+/// A failure also tells what was wrong with its log, and every end but a success what may be left.
+fn with_remark(end: Report, remark: Option<&str>) -> Report {
+    let Some(remark) = remark else { return end };
+    match end {
+        Report::Ended(AttemptEnd::Failed(mut failure)) => {
+            failure.message = clean(&format!("{} ({remark})", failure.message));
             Report::Ended(AttemptEnd::Failed(failure))
         }
-        (end, _) => end,
+        Report::Ended(AttemptEnd::Interrupted { message }) => {
+            let message = message.map_or_else(|| remark.into(), |m| format!("{m} ({remark})"));
+            Report::Ended(AttemptEnd::Interrupted { message: Some(clean(&message)) })
+        }
+        other => other,
     }
+}
+
+/// What to say of processes whose origin nobody knows.
+fn left_unknown(processes: &[RawPid]) -> Option<String> {
+    let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
+    (!list.is_empty()).then(|| {
+        format!(
+            "what has left its group and cleared its environment may go on: of this or another task is process {}",
+            list.join(", ")
+        )
+    })
 }

@@ -1,6 +1,8 @@
-//! What an epoll event is about, as a number.
+//! What the reactor waits for, and what an event is about, as a number.
 
-use rustix::event::epoll::EventData;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 
 use crate::mailbox::ChildId;
 use crate::output::Stream;
@@ -45,5 +47,37 @@ impl Source {
             (_, 4) => Some(Self::Down(id)),
             _ => None,
         }
+    }
+}
+
+/// What the reactor waits for. Launchers add their children to it themselves.
+#[derive(Debug)]
+pub(crate) struct Watch(OwnedFd);
+
+impl Watch {
+    /// Waits for nothing yet.
+    pub(crate) fn new() -> rustix::io::Result<Self> {
+        epoll::create(CreateFlags::CLOEXEC).map(Self)
+    }
+
+    /// Waits until there is something to read.
+    pub(crate) fn readable(&self, source: Source, fd: BorrowedFd<'_>) -> rustix::io::Result<()> {
+        epoll::add(&self.0, fd, source.data(), EventFlags::IN)
+    }
+
+    /// Waits until there is room to write. To ask for it twice is an error without harm.
+    pub(crate) fn writable(&self, source: Source, fd: BorrowedFd<'_>) {
+        let _ = epoll::add(&self.0, fd, source.data(), EventFlags::OUT);
+    }
+
+    /// Waits for it no longer.
+    pub(crate) fn forget(&self, fd: BorrowedFd<'_>) {
+        let _ = epoll::delete(&self.0, fd);
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

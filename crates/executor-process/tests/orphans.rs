@@ -100,3 +100,53 @@ fn another_attempts_process_is_left_alone_and_so_is_the_hosts_own() {
     assert!(is_gone(escaped));
     assert!(own.wait().unwrap().success());
 }
+
+/// Starts a process that has neither its group nor its environment, and whose parents are gone, and that holds
+/// nothing of its attempt but what `keeps` leaves it; goes on with `rest`.
+fn vanish(keeps: &str, rest: &str) -> String {
+    format!(
+        "cd \"$CHONGMING_ARTIFACT_DIR\"; mkfifo said; \
+         (env -i PATH=\"$PATH\" setsid sh -c 'echo vanished $$; echo > said; \
+         exec sleep 1000 0</dev/null 1>/dev/null 2>/dev/null 3<&- {keeps}' &); \
+         read x < said; {rest}"
+    )
+}
+
+#[test]
+fn one_without_mark_and_parents_is_the_only_attempts() {
+    let rig = rig();
+    rig.sh(&vanish("4>&-", "exit 0")).completed();
+    support::wait_until_gone(rig.number("vanished"));
+    let attempt = rig.sh(&vanish("4>&-", "echo ready; sleep 1000; exit 0"));
+    rig.wait_output("ready");
+    attempt.stop();
+    attempt.interrupted();
+}
+
+#[test]
+fn one_without_mark_and_parents_is_known_by_the_pipe_that_it_holds() {
+    let rig = rig();
+    let other = rig.sh("echo other; sleep 1000; exit 0");
+    rig.wait_output("other");
+    rig.sh(&vanish("", "exit 0")).completed();
+    support::wait_until_gone(rig.number("vanished"));
+    other.kill();
+    other.interrupted();
+}
+
+#[test]
+fn one_that_may_be_any_attempts_is_told_and_ends_with_the_last() {
+    let rig = rig();
+    let other = rig.sh("echo other; sleep 1000; exit 0");
+    rig.wait_output("other");
+    let attempt = rig.sh(&vanish("4>&-", "echo ready; sleep 1000; exit 0"));
+    rig.wait_output("ready");
+    let vanished = rig.number("vanished");
+    attempt.kill();
+    let message = attempt.interrupted();
+    assert!(message.contains(&format!("task is process {vanished}")), "{message}");
+    assert!(!is_gone(vanished));
+    other.kill();
+    other.interrupted();
+    support::wait_until_gone(vanished);
+}

@@ -1,9 +1,11 @@
-//! Thousands of launches cost nothing that stays. Alone in its program: it counts this process's things.
+//! Thousands of launches cost nothing that stays. Each alone in its program (as nextest runs them): they count this
+//! process's things.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod support;
 
+use chongming_executor_process::Command;
 use support::{Rig, launch, sh};
 
 fn descriptors() -> usize {
@@ -20,6 +22,26 @@ fn children() -> usize {
         .sum()
 }
 
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").unwrap().count()
+}
+
+#[test]
+fn ten_thousand_launches_leave_nothing() {
+    let rig = Rig::new();
+    let round = || {
+        let launch = |_| launch(&rig.executor, Command::new(["/bin/true"]), None);
+        let attempts: Vec<_> = (0..100).map(launch).collect();
+        attempts.iter().for_each(support::Attempt::completed);
+    };
+    round();
+    let before = (descriptors(), children(), threads());
+    for _ in 0..100 {
+        round();
+    }
+    assert_eq!((descriptors(), children(), threads()), before);
+}
+
 #[test]
 fn no_descriptor_and_no_zombie_stays() {
     let rig = Rig::new();
@@ -28,7 +50,7 @@ fn no_descriptor_and_no_zombie_stays() {
             .map(|n| match n % 3 {
                 0 => launch(&rig.executor, sh("echo out; echo err >&2"), None),
                 1 => rig.launch(sh("exit 1")),
-                _ => rig.launch(chongming_executor_process::Command::new(["/no/such"])),
+                _ => rig.launch(Command::new(["/no/such"])),
             })
             .collect();
         for (n, attempt) in attempts.iter().enumerate() {

@@ -70,8 +70,7 @@ pub(super) fn delete(root: &Path, task: &TaskSnapshot) -> Result<(), CliError> {
             "cannot delete {}, which belongs to `{}`: {error}",
             path.display(),
             task.id
-        ))
-        .hint("it is still in the database: mend this and try again")),
+        ))),
         Ok(()) | Err(_) => Ok(()),
     };
     let folder = task_dir(root, &task.id);

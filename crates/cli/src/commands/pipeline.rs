@@ -24,7 +24,7 @@ pub(crate) struct PipelineArgs {
     pub(crate) name: String,
 
     /// Arguments of nodes in place of the manifest's, as {"node": {"name": value}}
-    #[arg(long, value_name = "OBJECT")]
+    #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]
     pub(crate) args_json: Option<String>,
 
     /// The run's id, which the ids of its tasks begin with [default: a new one]
@@ -105,9 +105,6 @@ pub(super) fn execute(
     _: &Host,
     _: &mut Console,
 ) -> Result<u8, CliError> {
-    Err(CliError::new(format!(
-        "cannot run the pipeline `{}`: this program was built without its feature `pipeline`",
-        args.name
-    ))
-    .hint("use a program that was built with it"))
+    let what = format_args!("run the pipeline `{}`", args.name);
+    Err(CliError::without_feature(what, "pipeline"))
 }

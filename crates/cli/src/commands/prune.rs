@@ -54,9 +54,10 @@ pub(super) fn execute(
 ) -> Result<u8, CliError> {
     let store = open_store::open(settings)?.store;
     let before = Timestamp::from(SystemTime::now()).before(args.older_than);
-    if !args.dry_run {
-        delete_files(&store, before, settings)?;
-    }
+    let stuck =
+        if args.dry_run { Stuck::default() } else { delete_files(&store, before, settings)? };
+    // A store prunes by time: what ended later than a task whose files are still there has to wait for it.
+    let before = stuck.since.map_or(before, |since| since.min(before));
     let mut sum = Pruned::default();
     loop {
         // Counting deletes nothing, so a second count would find the same again.
@@ -76,7 +77,36 @@ pub(super) fn execute(
         let what = if args.dry_run { "would delete" } else { "deleted" };
         console.line(&format!("{what} {tasks} tasks and {nodes} rows of dead nodes"))?;
     }
-    Ok(exit_codes::DONE)
+    stuck.problem().map_or(Ok(exit_codes::DONE), Err)
+}
+
+/// Tasks whose files could not be deleted.
+#[derive(Default)]
+struct Stuck {
+    problems: Vec<CliError>,
+    /// When the first of them ended.
+    since: Option<Timestamp>,
+}
+
+impl Stuck {
+    fn add(&mut self, problem: CliError, ended: Timestamp) {
+        self.problems.push(problem);
+        self.since = Some(self.since.map_or(ended, |since| since.min(ended)));
+    }
+
+    /// All of it, as one error.
+    fn problem(self) -> Option<CliError> {
+        let count = self.problems.len();
+        let first = self.problems.into_iter().next()?;
+        let others = match count {
+            1 => String::new(),
+            count => format!(", and those of {} other tasks neither", count - 1),
+        };
+        Some(
+            CliError::new(format!("{first}{others}"))
+                .hint("they are still in the database, and so is what ended after the first of them: mend this and try again"),
+        )
+    }
 }
 
 /// Deletes the files of the tasks that will be deleted. They go first: as long as the id stands, no new task
@@ -85,18 +115,24 @@ fn delete_files(
     store: &Arc<dyn TaskStore>,
     before: Timestamp,
     settings: &Settings,
-) -> Result<(), CliError> {
+) -> Result<Stuck, CliError> {
     let places = Places::read(store, settings)?;
     let mut elsewhere: BTreeMap<(String, PathBuf), usize> = BTreeMap::new();
     let statuses = Some(StatusSet::of(Status::is_terminal));
     let filter = TaskFilter { statuses, ..TaskFilter::default() };
+    let mut stuck = Stuck::default();
     find::each_task(store, &filter, 0, |task| {
+        let Some(ended) = task.ended_at.filter(|ended| *ended < before) else { return Ok(()) };
         // Without an attempt there is nothing.
-        if task.attempt == 0 || task.ended_at.is_none_or(|ended| ended >= before) {
+        if task.attempt == 0 {
             return Ok(());
         }
         match places.of(&task)? {
-            Place::Here(root) => attempt_files::delete(&root, &task)?,
+            Place::Here(root) => {
+                if let Err(problem) = attempt_files::delete(&root, &task) {
+                    stuck.add(problem, ended);
+                }
+            }
             Place::Elsewhere { host, root } => *elsewhere.entry((host, root)).or_default() += 1,
             Place::Nowhere { .. } => {}
         }
@@ -110,5 +146,5 @@ fn delete_files(
             ));
         }
     }
-    Ok(())
+    Ok(stuck)
 }

@@ -198,8 +198,7 @@ pub(super) fn execute(args: &ReportArgs) -> Result<u8, CliError> {
 /// Says that this build cannot.
 #[cfg(not(feature = "process"))]
 pub(super) fn execute(_: &ReportArgs) -> Result<u8, CliError> {
-    Err(CliError::new("cannot report: this program was built without its feature `process`")
-        .hint("use a program that was built with it"))
+    Err(CliError::without_feature("report", "process"))
 }
 
 #[cfg(test)]

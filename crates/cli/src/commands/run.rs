@@ -29,7 +29,7 @@ pub(crate) struct RunArgs {
     pub(crate) args: Vec<(String, String)>,
 
     /// Arguments as one JSON object; a Rust function without named parameters takes any JSON
-    #[arg(long, value_name = "OBJECT")]
+    #[arg(long, value_name = "OBJECT", allow_hyphen_values = true)]
     pub(crate) args_json: Option<String>,
 
     /// The task's id [default: a new one]
@@ -82,9 +82,5 @@ pub(super) fn execute(
     _: &Host,
     _: &mut Console,
 ) -> Result<u8, CliError> {
-    Err(CliError::new(format!(
-        "cannot run `{}`: this program was built without its feature `process`",
-        args.name
-    ))
-    .hint("use a program that was built with it"))
+    Err(CliError::without_feature(format_args!("run `{}`", args.name), "process"))
 }

@@ -58,6 +58,10 @@ impl Manifest {
         let unreadable = |why: &dyn std::fmt::Display| {
             CliError::new(format!("cannot read the task manifest {}: {why}", path.display()))
         };
+        if let Some(what) = endless(path) {
+            return Err(unreadable(&format_args!("it is {what}, which may have no end"))
+                .hint("name a file; a manifest from a pipe is read from /dev/stdin"));
+        }
         let file = File::open(path).map_err(|error| unreadable(&error))?;
         let mut bytes = Vec::new();
         file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unreadable(&error))?;
@@ -156,4 +160,23 @@ fn resources(node: &Node<'_, '_>) -> Option<BTreeMap<String, NonZeroU32>> {
     let read: Vec<Option<(String, NonZeroU32)>> =
         node.entries()?.map(|(key, node)| Some((key.name()?, positive(&node)?))).collect();
     read.into_iter().collect()
+}
+
+/// What may keep its reader waiting for ever. A pipe that this process was given (`/dev/stdin`, `<(…)`) has
+/// somebody at its other end; a named one may have nobody.
+#[cfg(unix)]
+fn endless(path: &Path) -> Option<&'static str> {
+    use std::os::unix::fs::FileTypeExt;
+
+    let kind = std::fs::metadata(path).ok()?.file_type();
+    if kind.is_char_device() || kind.is_block_device() {
+        return Some("a device");
+    }
+    // Only what has a name is found again under it.
+    (kind.is_fifo() && std::fs::canonicalize(path).is_ok()).then_some("a named pipe")
+}
+
+#[cfg(not(unix))]
+fn endless(_: &Path) -> Option<&'static str> {
+    None
 }

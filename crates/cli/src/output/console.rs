@@ -7,6 +7,7 @@ use super::color::{ColorChoice, ColorEnvironment};
 use super::escape::visible_lines;
 use super::table::Table;
 use crate::error::CliError;
+use crate::has_no_stdout;
 
 /// Where a command writes.
 ///
@@ -26,10 +27,12 @@ impl Console {
     /// The console of this process.
     pub(crate) fn of_process(choice: ColorChoice) -> Self {
         let environment = ColorEnvironment::from_process();
+        let out: Box<dyn Write + Send> =
+            if has_no_stdout() { Box::new(Closed) } else { Box::new(io::stdout()) };
         let out_is_terminal = io::stdout().is_terminal();
         let err_is_terminal = io::stderr().is_terminal();
         Self {
-            out: BufWriter::new(Box::new(io::stdout())),
+            out: BufWriter::new(out),
             reader_left: false,
             out_is_terminal,
             out_color: choice.enabled(out_is_terminal, environment),
@@ -121,6 +124,19 @@ impl Console {
                 Err(CliError::new(format!("cannot write to standard output: {error}")))
             }
         }
+    }
+}
+
+/// A standard output that this process was never given.
+struct Closed;
+
+impl Write for Closed {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("it was closed when this program was started"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -53,7 +53,11 @@ impl Dot {
 
 /// Words below one another as a quoted label: nothing in them is syntax.
 fn quoted(words: &[&str]) -> String {
-    let escape = |word: &&str| visible(word).replace('\\', "\\\\").replace('"', "\\\"");
+    let escape = |word: &&str| {
+        let word = visible(word).replace('\\', "\\\\").replace('"', "\\\"");
+        // Graphviz reads entities of HTML in every label.
+        word.replace('&', "&amp;")
+    };
     format!("\"{}\"", words.iter().map(escape).collect::<Vec<_>>().join("\\n"))
 }
 
@@ -70,6 +74,7 @@ mod tests {
             (r"\N\l", r#""\\N\\l""#),
             ("同步\n", r#""同步\\n""#),
             ("<b>", r#""<b>""#),
+            ("a & b &lt; c", r#""a &amp; b &amp;lt; c""#),
         ] {
             assert_eq!(quoted(&[word]), label);
         }

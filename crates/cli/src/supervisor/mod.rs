@@ -13,11 +13,12 @@ use std::fmt::Display;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use chongming_core::store::TaskStore;
 use chongming_core::{
-    CloseMode, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
+    CloseMode, Closed, Controller, Outcome, Submit, TaskDefinition, TaskId, TaskRun, TaskSnapshot,
 };
 use chongming_executor_process::ProcessExecutor;
 
@@ -36,6 +37,10 @@ use work::Work;
 
 /// Time for the last writes of a controller whose tasks have ended.
 const CLOSE_LIMIT: Duration = Duration::from_secs(10);
+/// How long a store that fails is tried again for the last writes.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+/// Time between two looks whether it has taken them.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// So many faults of the store are told one by one.
 const FAULTS_TOLD: usize = 5;
 
@@ -206,7 +211,8 @@ impl Supervisor {
             grace,
         };
         let ended = foreground.attend(signals);
-        controller.close(CloseMode::Wait, CLOSE_LIMIT, false);
+        await_written(&controller);
+        let closed = controller.close(CloseMode::Wait, CLOSE_LIMIT, false);
         if let Some(screen) = screen {
             screen.finish();
         }
@@ -223,8 +229,37 @@ impl Supervisor {
         if let Err(error) = store.close() {
             print_note(&error.to_string());
         }
-        ended
+        let ended = ended?;
+        if closed.unwritten > 0 {
+            return Err(unwritten(&work.tasks(), closed));
+        }
+        Ok(ended)
     }
+}
+
+/// A store that fails is tried again by the controller for as long as that is open: on a full disk there may be room
+/// in a moment.
+fn await_written(controller: &Controller) {
+    let until = Instant::now() + WRITE_LIMIT;
+    while controller.unwritten() > 0 && Instant::now() < until {
+        thread::sleep(LOOK_EVERY);
+    }
+}
+
+/// What ended, and could not be written.
+fn unwritten(tasks: &[&TaskRun], closed: Closed) -> CliError {
+    let ends: Vec<String> = tasks
+        .iter()
+        .filter_map(|run| run.snapshot())
+        .take(FAULTS_TOLD)
+        .map(|task| format!("`{}` ({})", task.id, task.status()))
+        .collect();
+    CliError::new(format!(
+        "the database does not have all of what became of {} of these tasks: {}",
+        closed.unwritten,
+        ends.join(", ")
+    ))
+    .hint("they may be shown as unfinished; when the database can be written again, and the lease has run out, `reconcile` settles them")
 }
 
 /// The lease of an ended task is read through its holder's row (spec 12), so only the store knows what `status`

@@ -157,3 +157,20 @@ fn a_manifest_on_a_disk_without_rights_is_still_one() {
     std::fs::set_permissions(sandbox.path("m.toml"), rights).unwrap();
     sandbox.run_task("t", &["ok"]).expect(0);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_module_that_hangs_ends_with_whoever_asks_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    for signal in ["KILL", "INT"] {
+        let sandbox = Sandbox::new();
+        let module =
+            sandbox.write("hangs", "#!/bin/sh\necho $$ > module.pid\nsleep 600\nsleep 600\n");
+        std::fs::set_permissions(&module, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let asking = sandbox.start(&["tasks", "--tasks", "./hangs"]);
+        let module = sandbox.until_written("module.pid");
+        asking.signal(signal);
+        crate::support::wait_for("the module to end", || !crate::support::is_alive(&module));
+    }
+}

@@ -56,6 +56,26 @@ fn files_that_cannot_be_deleted_keep_their_task() {
 }
 
 #[test]
+fn files_that_cannot_be_deleted_do_not_hold_up_what_ended_before() {
+    let sandbox = Sandbox::with_tasks();
+    for id in ["before", "stuck", "after"] {
+        sandbox.run_task(id, &["ok"]).expect(0);
+    }
+    let log = |id: &str| sandbox.path(&format!("tasks.db.artifacts/{id}/1.log"));
+    std::fs::remove_file(log("stuck")).unwrap();
+    std::fs::create_dir(log("stuck")).unwrap();
+    let outcome = sandbox.run(&["prune", "--older-than", "0s"]).expect(1);
+    assert!(outcome.out.starts_with("deleted 1 tasks"), "{outcome:?}");
+    assert!(outcome.err.contains("`stuck`"), "{outcome:?}");
+    sandbox.run(&["status", "before"]).expect(1);
+    sandbox.run(&["status", "after"]).expect(0);
+    assert!(!log("before").exists() && !log("after").exists());
+    std::fs::remove_dir(log("stuck")).unwrap();
+    let outcome = sandbox.run(&["prune", "--older-than", "0s"]).expect(0);
+    assert!(outcome.out.starts_with("deleted 2 tasks"), "{outcome:?}");
+}
+
+#[test]
 fn a_link_in_the_place_of_a_tasks_folder_is_removed_and_not_followed() {
     let sandbox = Sandbox::with_tasks();
     for id in ["a", "b"] {

@@ -91,8 +91,34 @@ fn a_supervisor_that_is_gone_is_an_error_and_no_hang() {
     let sandbox = Sandbox::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
+    let writer = std::fs::File::from(std::os::fd::OwnedFd::from(writer));
+    let pipe = std::os::unix::fs::MetadataExt::ino(&writer.metadata().unwrap()).to_string();
     let mut command = sandbox.command(&["report", "checkpoint"]);
-    command.env("CHONGMING_TASK_OUT", "1").stdout(Stdio::from(writer));
+    command.env("CHONGMING_TASK_OUT", "1").env("CHONGMING_TASK_PIPE", pipe);
+    command.stdout(Stdio::from(writer));
     let outcome = finish(command).expect(1);
     assert!(outcome.err.contains("does not listen any more"), "{outcome:?}");
+}
+
+#[test]
+fn another_pipe_than_the_supervisors_is_not_written_to() {
+    let sandbox =
+        scripted("chongming-task report result 1 4>&1 | cat; chongming-task report result 2\n");
+    let outcome = sandbox.run_task("t", &["--json", "t"]).expect(0);
+    assert_eq!(outcome.json()["value"], 2);
+    let log = sandbox.run(&["logs", "t"]).expect(0).out;
+    assert!(log.contains("another pipe") && !log.contains("\"result\""), "{log}");
+    let script = "CHONGMING_TASK_OUT=1 chongming-task report checkpoint | cat";
+    let outside = finish(sandbox.command_of("/bin/sh".as_ref(), &["-c", script]));
+    assert!(outside.err.contains("another pipe") && outside.out.is_empty(), "{outside:?}");
+}
+
+#[test]
+fn a_result_that_is_too_long_is_refused_where_it_is_said() {
+    let sandbox = scripted(
+        "head -c 17000000 /dev/zero | tr '\\0' x | chongming-task report result --text -\necho code $?\n",
+    );
+    sandbox.run_task("t", &["t"]).expect(0);
+    let log = sandbox.run(&["logs", "t"]).expect(0).out;
+    assert!(log.contains("code 1") && log.contains("16777216"), "{log}");
 }

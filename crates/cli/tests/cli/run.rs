@@ -206,3 +206,99 @@ fn too_few_files_are_named_as_what_is_wrong() {
         assert!(outcome.err.contains("ulimit -n"), "{limit}: {outcome:?}");
     }
 }
+
+#[test]
+fn an_end_that_cannot_be_written_is_no_success() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "m.toml",
+        "[tasks.t]\ncommand = [\"sh\", \"-c\", \"exec prlimit --pid $PPID --fsize=0\"]\n",
+    );
+    let outcome = sandbox.run(&["run", "--tasks", "m.toml", "--id", "a", "t"]).expect(1);
+    assert!(outcome.err.contains("error: ") && outcome.err.contains("`a`"), "{outcome:?}");
+}
+
+#[test]
+fn an_end_that_can_be_written_a_moment_later_is_written() {
+    let sandbox = Sandbox::new();
+    sandbox.write(
+        "m.toml",
+        "[tasks.t]\ncommand = [\"sh\", \"-c\", \"prlimit --pid $PPID --fsize=0:unlimited && echo $PPID > full\"]\n",
+    );
+    let running = sandbox.start(&["run", "--tasks", "m.toml", "--id", "a", "t"]);
+    let supervisor = sandbox.until_written("full");
+    let mut room = std::process::Command::new("prlimit");
+    room.args(["--pid", &supervisor, "--fsize=unlimited"]);
+    assert!(room.status().unwrap().success());
+    running.finish().expect(0);
+    assert_eq!(sandbox.status("a")["status"], "succeeded");
+}
+
+#[test]
+fn a_limit_of_file_sizes_is_an_error_and_no_death() {
+    let sandbox = Sandbox::with_tasks();
+    let mut command = sandbox.command_of(
+        "/bin/sh".as_ref(),
+        &["-c", "ulimit -f 1; exec chongming-task run --tasks m.toml --id a ok"],
+    );
+    command.stdout(std::process::Stdio::piped());
+    let outcome = crate::support::finish(command).expect(1);
+    assert!(outcome.err.contains("error: "), "{outcome:?}");
+}
+
+#[test]
+fn a_closed_output_is_told() {
+    let sandbox = Sandbox::with_tasks();
+    for command in [
+        "run --tasks m.toml --id a --json ok >&-",
+        "ps >&-",
+        "ps --json >&-",
+        "tasks --tasks m.toml >&-",
+        "--help >&-",
+    ] {
+        let script = format!("exec chongming-task {command}");
+        let command = sandbox.command_of("/bin/sh".as_ref(), &["-c", &script]);
+        let outcome = crate::support::finish(command).expect(1);
+        assert!(outcome.err.contains("standard output"), "{outcome:?}");
+    }
+    assert_eq!(sandbox.status("a")["status"], "succeeded");
+}
+
+#[test]
+fn what_may_have_no_end_is_no_manifest() {
+    let sandbox = Sandbox::with_tasks();
+    let fifo = sandbox.path("fifo.toml");
+    assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    for (path, what) in [("fifo.toml", "a named pipe"), ("/dev/zero", "a device")] {
+        let outcome = sandbox.run(&["tasks", "--tasks", path]).expect(1);
+        assert!(outcome.err.contains(path) && outcome.err.contains(what), "{outcome:?}");
+    }
+    for script in [
+        "cat m.toml | chongming-task tasks --tasks /dev/stdin",
+        "chongming-task tasks --tasks /dev/stdin < m.toml",
+    ] {
+        let outcome = sandbox.command_of("/bin/sh".as_ref(), &["-c", script]);
+        let outcome = crate::support::finish(outcome).expect(0);
+        assert!(outcome.out.contains("nap"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn arguments_may_begin_with_a_hyphen() {
+    let sandbox = Sandbox::with_tasks();
+    let run = ["run", "--tasks", "m.toml", "ok", "--args-json", "-9"];
+    let outcome = sandbox.run(&run).expect(1);
+    assert!(outcome.err.contains("object"), "{outcome:?}");
+}
+
+#[test]
+fn what_has_lost_its_mark_and_its_parents_ends_with_the_task() {
+    let sandbox = Sandbox::new();
+    let script = "(env -i PATH=\"$PATH\" setsid sh -c 'echo $$ > lost.pid; exec sleep 600' \
+        </dev/null >/dev/null 2>&1 3<&- 4>&- &)\nwhile ! [ -s lost.pid ]; do sleep 0.01; done\n";
+    sandbox.write("lose.sh", script);
+    sandbox.write("m.toml", "[tasks.t]\ncommand = [\"sh\", \"lose.sh\"]\n");
+    sandbox.run_task("a", &["t"]).expect(0);
+    let lost = std::fs::read_to_string(sandbox.path("lost.pid")).unwrap();
+    assert!(!crate::support::is_alive(lost.trim()));
+}

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::artifacts::attempt_files;
 use crate::controller::guarded::{Asker, Core, Payload, Reach, Reported, hand_over};
@@ -31,6 +31,8 @@ use crate::time::{Clock, Moment};
 
 /// How often one thread looks again for reports before it leaves them to the ticker.
 const MAX_ROUNDS: usize = 64;
+/// How long a launch may wait unwritten for what follows.
+const COMPANY: Duration = Duration::from_millis(2);
 
 /// Everything that a controller's threads share.
 pub(super) struct Engine {
@@ -175,10 +177,7 @@ impl Engine {
             let now = self.clock.now();
             self.take_reports(&mut core, now);
             let launches = self.carry_out(&mut core, now);
-            let wakes_writer = core.journal.work_at().is_some() && {
-                self.has_writes.store(true, Ordering::Relaxed);
-                std::mem::take(&mut core.writer_waits)
-            };
+            let wakes_writer = self.has_written(&mut core);
             let to_wake = std::mem::take(&mut core.to_wake);
             let expects_launches = std::mem::take(&mut core.expects_launches);
             drop(core);
@@ -212,6 +211,19 @@ impl Engine {
         core.is_ticker_needed = true;
         self.following.fetch_sub(1, Ordering::SeqCst);
         self.ticker.notify_one();
+    }
+
+    /// Something is to be written: does the writer have to be woken for it?
+    fn has_written(&self, core: &mut Core) -> bool {
+        let has_work = core.journal.work_at().is_some();
+        if has_work {
+            self.has_writes.store(true, Ordering::Relaxed);
+        }
+        if core.journal.is_patient() && core.hurry_at.is_none() {
+            core.hurry_at = Some(Instant::now() + COMPANY);
+        }
+        let is_wanted = has_work || (core.hurry_at.is_some() && !core.writer_watches);
+        is_wanted && std::mem::take(&mut core.writer_waits)
     }
 
     /// Carries out all actions, and gives free slots away, until nothing more follows.
@@ -330,9 +342,14 @@ impl Engine {
     /// The writer's wait for work; `None` when it is to end.
     pub(super) fn await_work(&self) -> Option<MutexGuard<'_, Core>> {
         let mut core = self.lock();
-        let (mut has_lingered, mut has_given_time) = (false, false);
+        let (mut has_lingered, mut has_watched) = (false, false);
+        let mut has_given_time = false;
         loop {
             let now = self.clock.monotonic();
+            if core.is_over || core.hurry_at.is_some_and(|at| at <= Instant::now()) {
+                core.hurry_at = None;
+                core.journal.hurry();
+            }
             if core.journal.has_work(now) {
                 if core.journal.expects_answers() && !std::mem::replace(&mut has_given_time, true) {
                     self.has_writes.store(false, Ordering::Relaxed);
@@ -350,23 +367,33 @@ impl Engine {
                 core.journal.retry_now();
                 continue;
             }
-            if !std::mem::replace(&mut has_lingered, true) {
+            if !std::mem::replace(&mut has_lingered, true) && core.is_look_out_worth_it() {
                 self.has_writes.store(false, Ordering::Relaxed);
                 drop(core);
-                linger(|| self.has_writes.load(Ordering::Relaxed));
+                let is_fruitful = linger(|| self.has_writes.load(Ordering::Relaxed));
                 core = self.lock();
+                if is_fruitful {
+                    core.in_vain = 0;
+                }
                 continue;
             }
+            // Once more by itself after a batch: what it started may run by then.
+            let look_up = match core.hurry_at {
+                Some(at) => Some(at.saturating_duration_since(Instant::now())),
+                None => (!std::mem::replace(&mut has_watched, true)).then_some(COMPANY),
+            };
+            let due = core.journal.work_at().map(|at| at.saturating_sub(now));
             core.writer_waits = true;
-            core = match core.journal.work_at() {
-                Some(at) => {
-                    let wait = self.writer.wait_timeout(core, at.saturating_sub(now));
+            core.writer_watches = look_up.is_some();
+            core = match look_up.into_iter().chain(due).min() {
+                Some(longest) => {
+                    let wait = self.writer.wait_timeout(core, longest);
                     wait.unwrap_or_else(PoisonError::into_inner).0
                 }
                 None => self.writer.wait(core).unwrap_or_else(PoisonError::into_inner),
             };
             core.writer_waits = false;
-            has_lingered = false;
+            core.writer_watches = false;
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::controller::handle::Completion;
 use crate::controller::journal::Journal;
@@ -10,6 +10,10 @@ use crate::controller::submit::Work;
 use crate::executor::{Carrier, Launch, Report, Signal};
 use crate::id::{CommandId, TaskId};
 use crate::scheduler::{Action, Explanation, Reply, Scheduler, TaskKey, Ticket};
+
+/// After so many look-outs for nothing in a row, the writer looks out only once in a while.
+const MAX_IN_VAIN: u32 = 8;
+const ONCE_IN: u32 = 64;
 
 /// What the lock guards.
 pub(super) struct Core {
@@ -33,6 +37,12 @@ pub(super) struct Core {
     /// Reports wait, and nobody else sees to them.
     pub(super) is_ticker_needed: bool,
     pub(super) writer_waits: bool,
+    /// The waiting writer looks up soon by itself.
+    pub(super) writer_watches: bool,
+    /// How often in a row the writer has lingered for nothing.
+    pub(super) in_vain: u32,
+    /// Until when launches may wait for company.
+    pub(super) hurry_at: Option<Instant>,
     pub(super) ticker_until: Option<Duration>,
     pub(super) emptied_waits: usize,
 }
@@ -114,9 +124,18 @@ impl Core {
             reported: Vec::new(),
             is_ticker_needed: false,
             writer_waits: false,
+            writer_watches: false,
+            in_vain: 0,
+            hurry_at: None,
             ticker_until: None,
             emptied_waits: 0,
         }
+    }
+
+    /// Is there a fair chance that the writer finds more to do by looking out for it before it sleeps?
+    pub(super) const fn is_look_out_worth_it(&mut self) -> bool {
+        self.in_vain = self.in_vain.wrapping_add(1);
+        self.in_vain <= MAX_IN_VAIN || self.in_vain.is_multiple_of(ONCE_IN)
     }
 
     /// A ticket whose reply goes to this asker.

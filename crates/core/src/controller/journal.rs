@@ -2,8 +2,9 @@
 //!
 //! For each task: the version that is really stored, and the audit rows since. A batch takes all that
 //! waits; what several transitions of one task left behind becomes one save with all their rows. Nothing
-//! is held back to make a batch, except that the writer looks out for some microseconds where all that waits is
-//! about to be answered. Touches wait for a moment, since only the latest counts.
+//! that anybody depends on is held back to make a batch. Only touches wait, for a moment, since only the
+//! latest counts; and launches, for a shorter one, since the end of a short attempt brings them along. The
+//! writer looks out for some microseconds, too, where all that waits is about to be answered.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
@@ -16,7 +17,7 @@ use crate::snapshot::TaskSnapshot;
 use crate::status::Status;
 use crate::store::{Entry, EntryError, Now, Touch};
 use crate::time::Timestamp;
-use crate::transition::Transition;
+use crate::transition::{Transition, Trigger};
 
 #[cfg(test)]
 mod tests;
@@ -113,6 +114,8 @@ pub(super) enum Outcome {
 pub(super) struct Journal {
     pending: HashMap<TaskKey, Pending, BuildHasherDefault<KeyHasher>>,
     queue: VecDeque<TaskKey>,
+    /// Those that may wait for company.
+    patient: Vec<TaskKey>,
     touches: Vec<TaskKey>,
     touch_at: Option<Duration>,
     rows: usize,
@@ -137,6 +140,7 @@ impl Journal {
         Self {
             pending: HashMap::default(),
             queue: VecDeque::new(),
+            patient: Vec::new(),
             touches: Vec::new(),
             touch_at: None,
             rows: 0,
@@ -169,11 +173,16 @@ impl Journal {
     /// A transition to write.
     pub(super) fn record(&mut self, key: TaskKey, transition: Transition, at: Timestamp) {
         let Some(pending) = self.pending.get_mut(&key) else { return };
+        let is_patient = transition.trigger == Trigger::Launched && pending.rows.is_empty();
         pending.rows.push(transition);
         self.rows += 1;
         if !pending.queued && pending.in_flight.is_none() {
-            pending.queued = true;
-            self.queue.push_back(key);
+            if is_patient {
+                self.patient.push(key);
+            } else {
+                pending.queued = true;
+                self.queue.push_back(key);
+            }
         }
         if self.rows > self.max_rows {
             self.drop_oldest(at);
@@ -228,6 +237,19 @@ impl Journal {
         let rows = (!self.queue.is_empty()).then_some(Duration::ZERO);
         let earliest = rows.into_iter().chain(self.touch_at).min()?;
         Some(self.down.as_ref().map_or(earliest, |down| earliest.max(down.retry_at)))
+    }
+
+    /// Does a launch wait to be written together with what follows? Nobody depends on it: the attempt's start
+    /// is written before, and its end brings it along.
+    pub(super) const fn is_patient(&self) -> bool {
+        !self.patient.is_empty()
+    }
+
+    /// Nothing waits for company any longer.
+    pub(super) fn hurry(&mut self) {
+        for key in std::mem::take(&mut self.patient) {
+            self.go_on(key);
+        }
     }
 
     /// Did the latest write fail, or not come back?
@@ -386,7 +408,7 @@ impl Journal {
 
     /// Is nothing left to write?
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.touch_at.is_none()
+        self.queue.is_empty() && self.patient.is_empty() && self.touch_at.is_none()
     }
 
     /// Does the store have this task, as ours?
@@ -427,6 +449,9 @@ impl Journal {
     /// After a write: a task that has more goes on waiting; one that is done is forgotten.
     fn go_on(&mut self, key: TaskKey) {
         let Some(pending) = self.pending.get_mut(&key) else { return };
+        if pending.in_flight.is_some() {
+            return;
+        }
         if !pending.rows.is_empty() {
             if !pending.queued {
                 pending.queued = true;

@@ -224,6 +224,12 @@ impl Controller {
         self.engine.lock().journal.faults().cloned().collect()
     }
 
+    /// How many tasks have something that is not written yet.
+    #[must_use]
+    pub fn unwritten(&self) -> usize {
+        self.engine.lock().journal.unwritten()
+    }
+
     /// Tasks that somebody else writes by now: this controller has stopped writing and running them.
     #[must_use]
     pub fn desynced_tasks(&self) -> Vec<TaskId> {

@@ -1,7 +1,6 @@
 //! The guardian's own process: waits for the supervisor's end, then kills what it left behind.
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use rustix::process::{
 use super::has_socket;
 use super::wire::{self, Message, Received};
 use crate::environment::{environment_of, is_marked};
-use crate::procfs::{Stat, all_pids};
+use crate::procfs::{Stat, all_pids, holds_pipe};
 use crate::sys;
 
 /// Packets are read in lots, so that thousands of short commands do not wake us thousands of times.
@@ -46,7 +45,8 @@ pub(super) fn run(token: &str) -> ! {
     let mut flags = RecvFlags::empty();
     loop {
         match wire::receive(stdin.as_fd(), flags) {
-            Ok(Received::Message(Message::Started(leader), Some(pidfd))) => {
+            Ok(Received::Message(Message::Started(leader, pipe), Some(pidfd))) => {
+                launching.remove(&pipe);
                 groups.insert(leader.as_raw_nonzero().get(), pidfd);
             }
             Ok(Received::Message(Message::Ended(leader), _)) => {
@@ -55,11 +55,11 @@ pub(super) fn run(token: &str) -> ! {
             Ok(Received::Message(Message::Launching(pipe), _)) => {
                 launching.insert(pipe);
             }
-            Ok(Received::Message(Message::Launched(pipe), _)) => {
+            Ok(Received::Message(Message::NotLaunched(pipe), _)) => {
                 launching.remove(&pipe);
             }
             Ok(Received::Message(Message::Dismissed, _)) => std::process::exit(0),
-            Ok(Received::Message(Message::Started(_), None) | Received::Noise)
+            Ok(Received::Message(Message::Started(..), None) | Received::Noise)
             | Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => {
                 sleep(LOT);
@@ -134,7 +134,7 @@ fn look(pid: RawPid, token: &str, launching: &HashSet<u64>, own_start: u64) -> L
     if stat.is_zombie() || stat.is_kernel_thread() {
         return Look::Other;
     }
-    if !launching.is_empty() && holds_one_of(pid, launching) {
+    if !launching.is_empty() && holds_pipe(pid, launching) {
         return Look::Ours(pidfd);
     }
     match environment_of(pid) {
@@ -143,29 +143,5 @@ fn look(pid: RawPid, token: &str, launching: &HashSet<u64>, own_start: u64) -> L
         }
         Some(environment) if is_marked(&environment, token) => Look::Ours(pidfd),
         Some(_) | None => Look::Other,
-    }
-}
-
-/// Does the process hold a pipe with one of these inodes?
-fn holds_one_of(pid: RawPid, pipes: &HashSet<u64>) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
-        let inode = target.to_str().and_then(|t| t.strip_prefix("pipe:[")?.strip_suffix(']'));
-        inode.and_then(|inode| inode.parse().ok()).is_some_and(|inode| pipes.contains(&inode))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_holder_of_a_pipe_is_recognised() {
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let inode = rustix::fs::fstat(&writer).unwrap().st_ino;
-        let own = getpid().as_raw_nonzero().get();
-        assert!(holds_one_of(own, &HashSet::from([1, inode])));
-        drop((reader, writer));
-        assert!(!holds_one_of(own, &HashSet::from([inode])));
     }
 }

@@ -19,6 +19,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, fcntl_getfd};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, waitid};
+use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::Timespec;
 
 use crate::error::GUARDIAN;
@@ -73,6 +75,16 @@ impl From<Errno> for GuardianError {
     }
 }
 
+/// 128 random bits, in hexadecimal: what marks the processes that one guardian ends.
+pub(crate) fn token() -> rustix::io::Result<String> {
+    let mut bytes = [0_u8; 16];
+    let mut filled = 0;
+    while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        filled += getrandom(rest, GetRandomFlags::empty())?;
+    }
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// How to start a guardian.
 #[derive(Clone, Debug)]
 pub(crate) struct GuardianSpec {
@@ -82,9 +94,13 @@ pub(crate) struct GuardianSpec {
     pub(crate) token: String,
 }
 
+/// Tells the guardians of this process apart.
+pub(crate) type GuardianNumber = u64;
+
 /// The supervisor's end of a running guardian.
 #[derive(Debug)]
 pub(crate) struct Guardian {
+    number: GuardianNumber,
     socket: Arc<OwnedFd>,
     pid: Pid,
     pidfd: OwnedFd,
@@ -114,7 +130,9 @@ impl Guardian {
             place: Place::OwnSessionSignalsBlocked,
         })?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
-        Ok(Self { socket: Arc::new(socket), pid, pidfd })
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { number, socket: Arc::new(socket), pid, pidfd })
     }
 
     /// Waits until it says that it guards.
@@ -145,9 +163,14 @@ impl Guardian {
         self.pid
     }
 
-    /// Tells it of a group.
+    /// Tells it apart from others.
+    pub(crate) const fn number(&self) -> GuardianNumber {
+        self.number
+    }
+
+    /// Tells it of a group whose launch is over.
     pub(crate) fn register(&self, group: &Group) {
-        register(&self.socket, group);
+        register(&self.socket, group, NO_PIPE);
     }
 
     /// Tells it that a group is empty.
@@ -180,9 +203,12 @@ impl Guardian {
     }
 }
 
+/// No pipe has this inode.
+const NO_PIPE: u64 = 0;
+
 /// A failure is no harm: the mark remains.
-fn register(socket: &OwnedFd, group: &Group) {
-    let _ = wire::send(socket.as_fd(), Message::Started(group.leader()), &[group.pidfd()]);
+fn register(socket: &OwnedFd, group: &Group, pipe: u64) {
+    let _ = wire::send(socket.as_fd(), Message::Started(group.leader(), pipe), &[group.pidfd()]);
 }
 
 /// How the launchers reach the guardian of the moment.
@@ -191,35 +217,27 @@ fn register(socket: &OwnedFd, group: &Group) {
 /// started it: so whatever the child does with its environment, and whenever the supervisor dies, the
 /// guardian knows what to look for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Line(Arc<Mutex<Option<Arc<OwnedFd>>>>);
+pub(crate) struct Line(Arc<Mutex<Option<End>>>);
+
+/// The supervisor's end of the socket to a guardian.
+type End = (GuardianNumber, Arc<OwnedFd>);
 
 impl Line {
     /// Leads to this guardian from now on, or to none.
     pub(crate) fn lead_to(&self, guardian: Option<&Guardian>) {
-        *self.end() = guardian.map(|guardian| Arc::clone(&guardian.socket));
+        *self.end() = guardian.map(|guardian| (guardian.number, Arc::clone(&guardian.socket)));
     }
 
-    /// Announces a launch whose child will hold the pipe with this inode. It is over when the answer is
+    /// Announces a launch whose child will hold the pipe with this inode. It has failed when the answer is
     /// dropped.
-    pub(crate) fn announce(&self, inode: u64) -> Announced<'_> {
-        self.send(Message::Launching(inode));
-        Announced { line: self, inode }
-    }
-
-    /// Tells the guardian of a group.
-    pub(crate) fn register(&self, group: &Group) {
-        if let Some(socket) = &*self.end() {
-            register(socket, group);
+    pub(crate) fn announce(&self, pipe: u64) -> Announced<'_> {
+        if let Some((_, socket)) = &*self.end() {
+            let _ = wire::send(socket.as_fd(), Message::Launching(pipe), &[]);
         }
+        Announced { line: self, pipe: Some(pipe) }
     }
 
-    fn send(&self, message: Message) {
-        if let Some(socket) = &*self.end() {
-            let _ = wire::send(socket.as_fd(), message, &[]);
-        }
-    }
-
-    fn end(&self) -> MutexGuard<'_, Option<Arc<OwnedFd>>> {
+    fn end(&self) -> MutexGuard<'_, Option<End>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -227,12 +245,25 @@ impl Line {
 /// A launch that the guardian knows to be under way.
 pub(crate) struct Announced<'a> {
     line: &'a Line,
-    inode: u64,
+    pipe: Option<u64>,
+}
+
+impl Announced<'_> {
+    /// It has succeeded: tells the guardian of the group. Which one that was is the answer.
+    pub(crate) fn started(mut self, group: &Group) -> Option<GuardianNumber> {
+        let pipe = self.pipe.take().unwrap_or(NO_PIPE);
+        let end = self.line.end();
+        let (number, socket) = end.as_ref()?;
+        register(socket, group, pipe);
+        Some(*number)
+    }
 }
 
 impl Drop for Announced<'_> {
     fn drop(&mut self) {
-        self.line.send(Message::Launched(self.inode));
+        if let (Some(pipe), Some((_, socket))) = (self.pipe, &*self.line.end()) {
+            let _ = wire::send(socket.as_fd(), Message::NotLaunched(pipe), &[]);
+        }
     }
 }
 

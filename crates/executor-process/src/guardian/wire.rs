@@ -19,41 +19,47 @@ const HELLO: &[u8] = b"guarding";
 pub(crate) enum Message {
     /// A child is about to be started that will hold the pipe with this inode.
     Launching(u64),
-    /// That launch has failed, or its group was told of.
-    Launched(u64),
-    /// A group was started; its leader's pidfd comes along.
-    Started(Pid),
+    /// That launch has failed.
+    NotLaunched(u64),
+    /// A group was started, by the launch with this pipe; its leader's pidfd comes along.
+    Started(Pid, u64),
     /// That group is empty.
     Ended(Pid),
     /// There is nothing left to guard.
     Dismissed,
 }
 
-/// Kind and number.
-const PACKET: usize = 9;
+/// Kind and two numbers.
+const PACKET: usize = 17;
 
 impl Message {
     fn encode(self) -> [u8; PACKET] {
         let number = |pid: Pid| u64::from(pid.as_raw_nonzero().get().unsigned_abs());
-        let (kind, number) = match self {
-            Self::Launching(inode) => (b'L', inode),
-            Self::Launched(inode) => (b'T', inode),
-            Self::Started(pid) => (b'S', number(pid)),
-            Self::Ended(pid) => (b'E', number(pid)),
-            Self::Dismissed => (b'D', 0),
+        let (kind, first, second) = match self {
+            Self::Launching(pipe) => (b'L', pipe, 0),
+            Self::NotLaunched(pipe) => (b'N', pipe, 0),
+            Self::Started(pid, pipe) => (b'S', number(pid), pipe),
+            Self::Ended(pid) => (b'E', number(pid), 0),
+            Self::Dismissed => (b'D', 0, 0),
         };
-        let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
-        [kind, a, b, c, d, e, f, g, h]
+        let mut packet = [kind; PACKET];
+        let numbers = first.to_le_bytes().into_iter().chain(second.to_le_bytes());
+        for (byte, value) in packet.iter_mut().skip(1).zip(numbers) {
+            *byte = value;
+        }
+        packet
     }
 
     fn decode(packet: &[u8]) -> Option<Self> {
-        let [kind, a, b, c, d, e, f, g, h] = *packet else { return None };
-        let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
-        let pid = || i32::try_from(number).ok().and_then(Pid::from_raw);
+        let (kind, numbers) = packet.split_first()?;
+        let (first, second) = numbers.split_first_chunk()?;
+        let first = u64::from_le_bytes(*first);
+        let second = u64::from_le_bytes(second.try_into().ok()?);
+        let pid = || i32::try_from(first).ok().and_then(Pid::from_raw);
         match kind {
-            b'L' => Some(Self::Launching(number)),
-            b'T' => Some(Self::Launched(number)),
-            b'S' => pid().map(Self::Started),
+            b'L' => Some(Self::Launching(first)),
+            b'N' => Some(Self::NotLaunched(first)),
+            b'S' => pid().map(|pid| Self::Started(pid, second)),
             b'E' => pid().map(Self::Ended),
             b'D' => Some(Self::Dismissed),
             _ => None,
@@ -136,16 +142,18 @@ mod tests {
                 .unwrap();
         let pid = getpid();
         send(a.as_fd(), Message::Launching(u64::MAX), &[]).unwrap();
-        send(a.as_fd(), Message::Started(pid), &[a.as_fd()]).unwrap();
-        send(a.as_fd(), Message::Launched(u64::MAX), &[]).unwrap();
+        send(a.as_fd(), Message::Started(pid, u64::MAX), &[a.as_fd()]).unwrap();
+        send(a.as_fd(), Message::NotLaunched(u64::MAX), &[]).unwrap();
         send(a.as_fd(), Message::Ended(pid), &[]).unwrap();
         send_plain(&a, b"noise", SendFlags::empty()).unwrap();
         send(a.as_fd(), Message::Dismissed, &[]).unwrap();
         let next = || receive(b.as_fd(), RecvFlags::empty()).unwrap();
         let is = |message| matches!(next(), Received::Message(m, None) if m == message);
         assert!(is(Message::Launching(u64::MAX)));
-        assert!(matches!(next(), Received::Message(Message::Started(p), Some(_)) if p == pid));
-        assert!(is(Message::Launched(u64::MAX)));
+        assert!(
+            matches!(next(), Received::Message(Message::Started(p, u64::MAX), Some(_)) if p == pid)
+        );
+        assert!(is(Message::NotLaunched(u64::MAX)));
         assert!(matches!(next(), Received::Message(Message::Ended(p), None) if p == pid));
         assert!(matches!(next(), Received::Noise));
         assert!(matches!(next(), Received::Message(Message::Dismissed, None)));

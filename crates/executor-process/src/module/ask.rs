@@ -18,6 +18,8 @@ use super::entry::Answer;
 use super::{ModuleError, ModuleTask};
 use crate::environment::{Inherited, SERVE_ARGUMENT};
 use crate::group::Group;
+use crate::guardian::{self, Guardian, GuardianSpec, own_program, token};
+use crate::init;
 use crate::output::{Output, State, Stream};
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Down, Line, Lines, Up};
@@ -57,6 +59,8 @@ enum Heard {
 /// A module that was asked.
 struct Asked {
     group: Group,
+    /// Ends it when this program is killed meanwhile. A program that cannot be its own has none.
+    guardian: Option<Guardian>,
     answers: OwnedFd,
     output: Output,
     _question: OwnedFd,
@@ -76,7 +80,13 @@ impl Asked {
         let cwd = std::env::current_dir()?;
         let path = CString::new(file.as_os_str().as_bytes())?;
         let mark = rustix::fs::fstat(&their_answers)?.st_ino;
-        let inherited = Inherited::for_question(mark);
+        let spec = GuardianSpec { program: own_program(), token: token()? };
+        let inherited = Inherited::for_question(mark, &spec.token);
+        let guardian = init::is_called().then(|| Guardian::start(&spec)).transpose();
+        let guardian = guardian.map_err(|error| io::Error::other(error.to_string()))?;
+        let line = guardian::Line::default();
+        line.lead_to(guardian.as_ref());
+        let announced = line.announce(mark);
         let leader = spawn(&Spawn {
             program: &path,
             argv: &[&path, &CString::new(SERVE_ARGUMENT)?],
@@ -91,13 +101,11 @@ impl Asked {
             ],
             place: Place::OwnGroup,
         })
-        .map_err(|errno| match program::find(&file.to_string_lossy(), &cwd, None) {
-            Err(problem) => io::Error::other(problem),
-            Ok(file) => io::Error::other(program::spawn_problem(&file, &cwd, errno)),
-        })?;
+        .map_err(|errno| io::Error::other(program::spawn_problem(&file, &cwd, errno)))?;
         let group = Group::of_new_child(leader)?;
+        announced.started(&group);
         let output = Output::of_errors(errors);
-        Ok(Self { group, answers, output, _question: question })
+        Ok(Self { group, guardian, answers, output, _question: question })
     }
 
     /// Waits for the answer.
@@ -171,6 +179,9 @@ impl Asked {
         let mut fds = [PollFd::from_borrowed_fd(self.group.pidfd(), PollFlags::IN)];
         while let Err(Errno::INTR) = poll(&mut fds, None) {}
         self.group.reap();
+        if let Some(guardian) = self.guardian {
+            guardian.dismiss();
+        }
         self.output.drain(&mut vec![0; 64 * 1024], None);
         let how = match by_itself {
             Some(exit) => exit.describe(),

@@ -32,7 +32,7 @@ struct Entry {
     retry: Option<RetryEntry>,
     #[serde(default)]
     timeout: TimeoutEntry,
-    grace: Option<Duration>,
+    grace_ms: Option<u64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -58,21 +58,22 @@ enum BackoffEntry {
     #[default]
     None,
     Fixed {
-        delay: Duration,
+        delay_ms: u64,
     },
     Exponential {
-        base: Duration,
+        base_ms: u64,
         factor: f64,
-        max: Duration,
+        max_ms: u64,
+        #[serde(default)]
         jitter: f64,
     },
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct TimeoutEntry {
-    start: Option<Duration>,
-    per_attempt: Option<Duration>,
-    idle: Option<Duration>,
+    start_ms: Option<u64>,
+    per_attempt_ms: Option<u64>,
+    idle_ms: Option<u64>,
 }
 
 /// What tells `null` from nothing.
@@ -135,16 +136,16 @@ impl Entry {
                     .map(|kinds| kinds.iter().map(ToString::to_string).collect()),
             }),
             timeout: TimeoutEntry {
-                start: timeout.start,
-                per_attempt: timeout.per_attempt,
-                idle: timeout.idle,
+                start_ms: timeout.start.map(millis),
+                per_attempt_ms: timeout.per_attempt.map(millis),
+                idle_ms: timeout.idle.map(millis),
             },
-            grace,
+            grace_ms: grace.map(millis),
         }
     }
 
     fn into_task(self) -> Result<ModuleTask, String> {
-        let Self { name, tags, params, priority, retry, timeout, grace } = self;
+        let Self { name, tags, params, priority, retry, timeout, grace_ms } = self;
         let retry = match retry {
             None => RetryPolicy::default(),
             Some(RetryEntry { max_attempts, backoff, retry_on }) => RetryPolicy {
@@ -156,16 +157,20 @@ impl Entry {
                     .map_err(|error: chongming_core::UnknownFailureKind| error.to_string())?,
             },
         };
-        let TimeoutEntry { start, per_attempt, idle } = timeout;
+        let TimeoutEntry { start_ms, per_attempt_ms, idle_ms } = timeout;
         Ok(ModuleTask {
             name: name.into(),
             params: params.into_iter().map(ParamEntry::into_param).collect(),
             defaults: Defaults {
                 tags: tags.into_iter().map(Into::into).collect(),
                 retry,
-                timeout: Timeout { start, per_attempt, idle },
+                timeout: Timeout {
+                    start: start_ms.map(Duration::from_millis),
+                    per_attempt: per_attempt_ms.map(Duration::from_millis),
+                    idle: idle_ms.map(Duration::from_millis),
+                },
                 priority,
-                grace,
+                grace: grace_ms.map(Duration::from_millis),
             },
         })
     }
@@ -189,22 +194,33 @@ impl BackoffEntry {
     fn of(backoff: Backoff) -> Self {
         match backoff {
             Backoff::None => Self::None,
-            Backoff::Fixed(delay) => Self::Fixed { delay },
-            Backoff::Exponential { base, factor, max, jitter } => {
-                Self::Exponential { base, factor: finite(factor), max, jitter: finite(jitter) }
-            }
+            Backoff::Fixed(delay) => Self::Fixed { delay_ms: millis(delay) },
+            Backoff::Exponential { base, factor, max, jitter } => Self::Exponential {
+                base_ms: millis(base),
+                factor: finite(factor),
+                max_ms: millis(max),
+                jitter: finite(jitter),
+            },
         }
     }
 
     fn into_backoff(self) -> Backoff {
         match self {
             Self::None => Backoff::None,
-            Self::Fixed { delay } => Backoff::Fixed(delay),
-            Self::Exponential { base, factor, max, jitter } => {
-                Backoff::Exponential { base, factor, max, jitter }
-            }
+            Self::Fixed { delay_ms } => Backoff::Fixed(Duration::from_millis(delay_ms)),
+            Self::Exponential { base_ms, factor, max_ms, jitter } => Backoff::Exponential {
+                base: Duration::from_millis(base_ms),
+                factor,
+                max: Duration::from_millis(max_ms),
+                jitter,
+            },
         }
     }
+}
+
+/// Whole milliseconds. What is shorter than one counts as one: no time at all may mean something else.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
 /// JSON has no NaN, which means the same as 0 here, and no infinity.
@@ -247,15 +263,59 @@ mod tests {
         let tasks = Answer::parse(Answer::line(&registry).as_bytes()).unwrap().unwrap();
         let mut expected = full.defaults().clone();
         expected.retry.backoff = Backoff::Exponential {
-            base: Duration::MAX,
+            base: Duration::from_millis(u64::MAX),
             factor: f64::MAX,
             max: Duration::ZERO,
             jitter: 0.0,
         };
+        expected.timeout.per_attempt = Some(Duration::from_millis(u64::MAX));
+        expected.grace = Some(Duration::from_millis(1));
         assert_eq!(tasks.len(), 2);
         assert_eq!((&*tasks[0].name, &tasks[0].defaults), ("a", plain.defaults()));
         assert_eq!((&*tasks[1].name, &tasks[1].defaults), ("b", &expected));
         assert_eq!(tasks[1].params, full.params());
+    }
+
+    /// As docs/task-protocol.md shows it.
+    #[test]
+    fn the_answer_is_as_documented() {
+        let sync = definition("sync")
+            .tag("io")
+            .param(Param::required("tenant").help("whose data"))
+            .param(Param::optional("day", Value::from("today")))
+            .priority(5)
+            .grace(Duration::from_secs(10))
+            .retry(RetryPolicy {
+                max_attempts: NonZeroU32::new(3).unwrap(),
+                backoff: Backoff::Exponential {
+                    base: Duration::from_secs(1),
+                    factor: 2.0,
+                    max: Duration::from_secs(60),
+                    jitter: 0.5,
+                },
+                retry_on: Some(vec![FailureKind::Exception, FailureKind::Crashed]),
+            })
+            .timeout(Timeout {
+                start: Some(Duration::from_secs(300)),
+                per_attempt: Some(Duration::from_micros(1_500_001)),
+                idle: None,
+            });
+        let mut registry = Registry::default();
+        registry.register(sync).unwrap();
+        let line = Answer::line(&registry);
+        let page = include_str!("../../../../docs/task-protocol.md");
+        assert!(page.contains(line.trim_end()), "{line}");
+        assert!(Answer::parse(line.as_bytes()).unwrap().is_some());
+        for backoff in [
+            r#"{"type":"none"}"#,
+            r#"{"type":"fixed","delay_ms":500}"#,
+            r#"{"type":"exponential","base_ms":1,"factor":2,"max_ms":9}"#,
+        ] {
+            let line = format!(
+                r#"{{"type":"tasks","protocol":1,"tasks":[{{"name":"a","retry":{{"max_attempts":2,"backoff":{backoff}}}}}]}}"#
+            );
+            assert!(Answer::parse(line.as_bytes()).is_ok_and(|tasks| tasks.is_some()), "{line}");
+        }
     }
 
     #[test]
@@ -267,6 +327,9 @@ mod tests {
             r#"{"type":"tasks","protocol":2}"#,
             r#"{"type":"tasks"}"#,
             r#"{"type":"tasks","protocol":1,"tasks":[{}]}"#,
+            r#"{"type":"tasks","protocol":1,"tasks":[{"name":"a","grace_ms":1.5}]}"#,
+            r#"{"type":"tasks","protocol":1,"tasks":[{"name":"a","timeout":{"idle_ms":-1}}]}"#,
+            r#"{"type":"tasks","protocol":1,"tasks":[{"name":"a","retry":{"max_attempts":0}}]}"#,
         ] {
             assert!(Answer::parse(line.as_bytes()).is_err(), "{line}");
         }

@@ -2,8 +2,8 @@
 
 use std::mem;
 
-/// Longest line that is looked at.
-pub(crate) const MAX_LINE: usize = 16 * 1024 * 1024;
+/// Longest line of the task protocol, in bytes, without its end; a longer one is refused.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
 /// Memory that is kept between lines.
 const KEEP: usize = 64 * 1024;
 

@@ -35,6 +35,7 @@ mod up;
 
 pub(crate) use channel::{Channel, Pending};
 pub(crate) use down::{Down, Start};
+pub use lines::MAX_LINE;
 pub(crate) use lines::{Line, Lines};
 pub(crate) use session::{Heard, Partner, Session};
 pub(crate) use up::Up;

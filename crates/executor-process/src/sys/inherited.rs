@@ -2,6 +2,27 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static WAS_STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Was standard output closed when this program was started? Rust's runtime puts `/dev/null` in its place
+/// before `main`, where nobody could miss what is written.
+pub fn was_stdout_closed() -> bool {
+    WAS_STDOUT_CLOSED.load(Ordering::Relaxed)
+}
+
+extern "C" fn look_at_stdout() {
+    // SAFETY: only asks, and any number may be asked about.
+    let is_closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } < 0;
+    WAS_STDOUT_CLOSED.store(is_closed, Ordering::Relaxed);
+}
+
+/// Runs before Rust's runtime does.
+// SAFETY: the section is a list of functions of this type, and this one needs nothing of the runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
 /// The inode of what an inherited descriptor leads to.
 pub(crate) fn inode_of_inherited(number: RawFd) -> Option<u64> {

@@ -92,6 +92,35 @@ fn shape(entry: &Entry) -> (Option<u64>, Vec<u64>) {
 }
 
 #[test]
+fn a_launch_waits_for_company_until_it_is_hurried() {
+    let mut desk = Desk::new(100);
+    let [short, long] = ["a", "b"].map(|id| {
+        let task = desk.open(id);
+        desk.queue(task);
+        desk.start(task);
+        task
+    });
+    let batch = desk.take(at(0));
+    desk.journal.answered(batch, vec![Verdict::Stored, Verdict::Stored]);
+    for task in [short, long] {
+        desk.step(task, Status::Running, Trigger::Launched);
+    }
+    assert!(desk.journal.is_patient() && !desk.journal.has_work(at(0)));
+    assert!(!desk.journal.is_empty() && desk.journal.unwritten() == 2);
+    // Its end brings the one along, and leaves the other alone.
+    desk.step(short, Status::Succeeded, Trigger::Completed);
+    let batch = desk.take(at(0));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3, 4])]);
+    desk.journal.hurry();
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert!(desk.journal.has_work(at(0)) && !desk.journal.is_patient());
+    let batch = desk.take(at(0));
+    assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3])]);
+    desk.journal.answered(batch, vec![Verdict::Stored]);
+    assert!(desk.journal.is_empty() && desk.journal.unwritten() == 0);
+}
+
+#[test]
 fn what_waits_of_one_task_becomes_one_entry_with_all_rows() {
     let mut desk = Desk::new(100);
     let task = desk.open("a");
