@@ -106,8 +106,8 @@ fn another_attempts_process_is_left_alone_and_so_is_the_hosts_own() {
 fn vanish(keeps: &str, rest: &str) -> String {
     format!(
         "cd \"$CHONGMING_ARTIFACT_DIR\"; mkfifo said; \
-         (env -i PATH=\"$PATH\" setsid sh -c 'echo vanished $$; echo > said; \
-         exec sleep 1000 0</dev/null 1>/dev/null 2>/dev/null 3<&- {keeps}' &); \
+         (env -i PATH=\"$PATH\" setsid sh -c 'echo vanished $$; \
+         exec 0</dev/null 1>/dev/null 2>/dev/null 3<&- {keeps}; echo > said; exec sleep 1000' &); \
          read x < said; {rest}"
     )
 }
