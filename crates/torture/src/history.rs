@@ -19,6 +19,8 @@ pub(crate) struct History {
     pub(crate) nodes: BTreeMap<String, Node>,
     /// When the store could not be written.
     pub(crate) outages: Vec<Span>,
+    /// When somebody who was frozen held the lock of the file: nobody else could write.
+    pub(crate) locked: Vec<Span>,
     /// When the whole machine stood still.
     pub(crate) stalls: Vec<Span>,
     /// How long a lease lasts without renewal.

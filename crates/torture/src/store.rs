@@ -1,5 +1,6 @@
 //! The store under torture, seen as rows.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,6 +33,21 @@ impl Database {
             Self::Sqlite(path) => path.display().to_string(),
             Self::Postgres(dsn) => dsn.clone(),
         }
+    }
+
+    /// Does this process hold the lock under which the file is written? While it is frozen, nobody else can write.
+    pub(crate) fn is_locked_by(&self, pid: u32) -> bool {
+        let Self::Sqlite(file) = self else { return false };
+        // SQLite's lock of a writer is this byte of the file that its processes share.
+        const WRITER: &str = "120";
+        let shared = file.with_extension("db-shm");
+        let inode = std::fs::metadata(shared).map(|data| data.ino()).unwrap_or_default();
+        let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
+        locks.lines().any(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            matches!(words.as_slice(), [_, "POSIX", _, "WRITE", holder, place, WRITER, _]
+                if *holder == pid.to_string() && place.ends_with(&format!(":{inode}")))
+        })
     }
 
     /// Opens it, and makes it where it is not there.

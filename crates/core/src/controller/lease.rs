@@ -36,7 +36,7 @@ struct State {
     is_over: bool,
     /// When the latest renewal began, with which all was seen to that an earlier lapse may have cost.
     renewed: Option<Moment>,
-    /// When the latest try came to nothing.
+    /// When the latest try began that came to nothing.
     failed: Option<Moment>,
     /// Tries that have ended.
     tries: u64,
@@ -87,7 +87,7 @@ impl Lease {
         self.tried.notify_all();
     }
 
-    /// A renewal came to nothing.
+    /// A renewal that began at this time came to nothing.
     pub(super) fn failed(&self, at: Moment) {
         let mut state = self.state();
         state.failed = Some(at);

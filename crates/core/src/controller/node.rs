@@ -145,7 +145,8 @@ impl Engine {
             }
             Err(error) => {
                 self.note_node_fault(&error);
-                self.lease.failed(self.clock.now());
+                // As of its beginning: this process may have stood still since, and the store be back.
+                self.lease.failed(started);
             }
         }
     }

@@ -9,7 +9,6 @@ use crate::history::{Mark, Moment, Task};
 impl Checker<'_> {
     pub(super) fn bodies(&mut self, tasks: &BTreeMap<&str, &Task>) {
         let mut begun: BTreeMap<(&str, u32), &Mark> = BTreeMap::new();
-        let mut latest: BTreeMap<&str, &Mark> = BTreeMap::new();
         for mark in &self.history.marks {
             if !mark.is_begin() {
                 continue;
@@ -25,19 +24,34 @@ impl Checker<'_> {
                     format!("attempt {attempt} began at {} and at {}", before.began, mark.began);
                 self.found(Violation::AttemptTwice, id, detail);
             }
-            let earlier = latest.insert(id, mark);
-            if mark.what == Moment::BeginBeside
-                && !earlier.is_some_and(|earlier| self.history.may_overlap(earlier, mark, task))
-            {
-                let detail = match earlier {
-                    Some(e) => format!(
-                        "attempt {attempt} of supervisor {} began at {} beside attempt {} of supervisor {}",
-                        mark.supervisor, mark.began, e.attempt, e.supervisor
-                    ),
-                    None => format!("attempt {attempt} began beside something unknown"),
-                };
-                self.found(Violation::Overlap, id, detail);
+            if mark.what == Moment::BeginBeside {
+                self.overlaps(mark, task);
             }
+        }
+    }
+
+    /// It began beside another. All that were there must be explained, and there must be one: what a dead holder,
+    /// or a body that had ended, left behind should be gone.
+    fn overlaps(&mut self, mark: &Mark, task: Option<&Task>) {
+        let all: Vec<&Mark> = self.marks_of(&mark.task).collect();
+        let has_ended = |begin: &Mark| {
+            let is_its_end =
+                |m: &&&Mark| !m.is_begin() && m.began == begin.began && m.at <= mark.at;
+            all.iter().filter(is_its_end).any(|end| end.supervisor == begin.supervisor)
+        };
+        let is_there = |begin: &&Mark| {
+            let lives = self.history.supervisor_of(begin).is_some_and(|s| mark.began < s.life.to);
+            begin.is_begin() && begin.at < mark.at && lives && !has_ended(begin)
+        };
+        let there: Vec<&Mark> = all.iter().copied().filter(is_there).collect();
+        let is_explained = |begin: &&Mark| self.history.may_overlap(begin, mark, task);
+        if there.is_empty() || !there.iter().all(is_explained) {
+            let beside: Vec<_> = there.iter().map(|m| (m.attempt, m.supervisor)).collect();
+            let detail = format!(
+                "attempt {} of supervisor {} began at {} beside (attempt, supervisor) {beside:?}",
+                mark.attempt, mark.supervisor, mark.began
+            );
+            self.found(Violation::Overlap, &mark.task, detail);
         }
     }
 

@@ -42,7 +42,7 @@ impl History {
     /// out of order. Two of these without the time to renew the lease between them are one.
     fn cut_off(&self, supervisor: &Supervisor, more: Option<Span>) -> Vec<Span> {
         let frozen = supervisor.frozen.iter().map(|f| Span { from: f.from, to: f.to });
-        let outages = self.outages.iter().map(|outage| outage.until_noticed());
+        let outages = self.outages();
         let mut spans: Vec<Span> =
             frozen.chain(outages).chain(self.stalls.iter().copied()).chain(more).collect();
         spans.sort_by_key(|span| span.from);
@@ -78,15 +78,23 @@ impl History {
         frozen.chain(self.stalls.iter().copied()).any(|span| span.has(at))
     }
 
+    /// When the store could not be written, until that it could again may have been noticed.
+    fn outages(&self) -> impl Iterator<Item = Span> {
+        self.outages.iter().chain(&self.locked).map(|outage| outage.until_noticed())
+    }
+
     /// An outage in which this time lies, until it may have been noticed that it was over.
     fn outage_at(&self, at: Micros) -> Option<Span> {
-        self.outages.iter().map(|outage| outage.until_noticed()).find(|outage| outage.has(at))
+        self.outages().find(|outage| outage.has(at))
     }
 
     /// Did it end while the store could not be written? It is seen a moment later.
     pub(super) fn ended_in_outage(&self, supervisor: &Supervisor) -> bool {
         let end = supervisor.life.to;
-        self.outages.iter().any(|o| o.from - LOOKING <= end && end <= o.to + SLACK)
+        self.outages
+            .iter()
+            .chain(&self.locked)
+            .any(|o| o.from - LOOKING <= end && end <= o.to + SLACK)
     }
 
     /// Could the store not be written when this body began, and nobody write its start later: because the
@@ -102,6 +110,8 @@ impl History {
         let is_taking = |row: &Row| match row.trigger.as_str() {
             "recovery:lease_expired" => true,
             "recovery:adopted" => is_anothers,
+            // Directly, as if it had not begun.
+            "user:stop" | "user:cancel" => super::table::is_terminal(&row.to),
             _ => false,
         };
         let cut_off = self.cut_off(supervisor, None);

@@ -23,6 +23,8 @@ struct Frozen {
     from: Micros,
     stopped: Micros,
     thaw_at: Instant,
+    /// It holds the lock with which the file of the store is written.
+    holds_lock: bool,
 }
 
 impl Monkey {
@@ -47,7 +49,10 @@ impl Monkey {
     }
 
     fn gone(&mut self, mut running: Running, at: Micros) {
-        if let Some(Frozen { from, stopped, .. }) = running.frozen {
+        if let Some(Frozen { from, stopped, holds_lock, .. }) = running.frozen {
+            if holds_lock {
+                self.history.locked.push(Span { from, to: now() });
+            }
             running.record.frozen.push(Freeze { from, stopped, waking: at, to: now() });
         }
         running.record.life.to = at;
@@ -163,7 +168,9 @@ impl Monkey {
         signal(&running.child, Signal::STOP);
         await_stop(&running.child);
         let thaw_at = Instant::now() + Duration::from_millis(ms);
-        running.frozen = Some(Frozen { from, stopped: now(), thaw_at });
+        let (stopped, pid) = (now(), running.child.id());
+        let holds_lock = self.programs.database.is_locked_by(pid);
+        running.frozen = Some(Frozen { from, stopped, thaw_at, holds_lock });
         let detail = format!("{} for {ms} ms", running.record.number);
         self.note("freeze", &detail);
     }
@@ -180,7 +187,12 @@ impl Monkey {
 
     pub(super) fn thaw(&mut self, i: usize) {
         let Some(running) = self.running.get_mut(i) else { return };
-        let Some(Frozen { from, stopped, .. }) = running.frozen.take() else { return };
+        let Some(Frozen { from, stopped, holds_lock, .. }) = running.frozen.take() else {
+            return;
+        };
+        if holds_lock {
+            self.history.locked.push(Span { from, to: now() });
+        }
         let waking = now();
         signal(&running.child, Signal::CONT);
         running.record.frozen.push(Freeze { from, stopped, waking, to: now() });

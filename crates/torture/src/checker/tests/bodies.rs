@@ -25,6 +25,22 @@ fn a_body_without_a_stored_start() {
 }
 
 #[test]
+fn a_body_whose_task_was_ended_from_outside_before_its_start_could_be_written() {
+    let direct = |second: i64| {
+        with(&good(), |h| {
+            h.tasks = vec![task("t", &[QUEUED, ("cancelled", "user:cancel")])];
+            h.tasks[0].rows[1].at = second * SECOND;
+            h.marks.truncate(1);
+            h.outages = vec![span(20, 40)];
+            h.supervisors[0].frozen = vec![freeze(35, 70)];
+        })
+    };
+    expect(&direct(6), &[]);
+    expect(&direct(9), &[Violation::NeverStarted]);
+    expect(&with(&direct(6), |h| h.outages.clear()), &[Violation::NeverStarted]);
+}
+
+#[test]
 fn a_body_under_an_id_that_is_anothers() {
     // Supervisor 2 has the task; supervisor 1 came while nobody could look.
     let unknown = with(&good(), |h| {
@@ -109,6 +125,21 @@ fn attempts_that_overlap() {
         h.tasks[0].supervisor = Some("i1".into());
     });
     expect_overlaps(&own, 1);
+    // A later attempt of the one who took it, while the first is still there.
+    let third = |ended: Option<i64>| {
+        with(&frozen(32, 75), |h| {
+            h.tasks[0].rows[6].to = "retry_wait".into();
+            h.marks[2].what = Moment::End;
+            h.marks[2].at = ended.unwrap_or(80) * SECOND / 10;
+            h.marks[2].began = h.marks[1].began;
+            h.marks.push(mark(Moment::BeginBeside, 2, 2, 76));
+        })
+    };
+    let overlaps = |history: &History| {
+        check(history).iter().filter(|f| f.violation == Violation::Overlap).count()
+    };
+    assert_eq!(overlaps(&third(Some(75))), 0);
+    assert_eq!(overlaps(&third(None)), 1);
     let alone = with(&frozen(32, 75), |h| drop(h.marks.remove(0)));
     expect_overlaps(&alone, 1);
 }

@@ -46,6 +46,8 @@ fn an_outage_explains_a_loss_only_if_it_lasted_for_the_lease() {
     for (from, to) in [(35, 50), (0, 10), (41, 80)] {
         expect(&out(from, to), LIVE);
     }
+    expect(&with(&lost(), |h| h.locked = vec![span(20, 39)]), &[]);
+    expect(&with(&lost(), |h| h.locked = vec![span(35, 50)]), LIVE);
     expect(&with(&lost(), |h| h.stalls = vec![span(20, 40)]), &[]);
     expect(&with(&lost(), |h| h.stalls = vec![span(35, 40)]), LIVE);
 }
