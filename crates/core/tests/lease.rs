@@ -181,6 +181,36 @@ fn nor_does_it_when_the_store_was_not_told_yet_that_it_runs() {
     does_not_begin_for_another(Status::Starting);
 }
 
+#[test]
+fn a_renewal_that_fails_when_the_holder_wakes_does_not_make_the_store_out_of_reach() {
+    let (store, clock, barrier) = (Faulty::new(), clock(), Arc::new(Barrier::new(2)));
+    let (definition, runs) = looping();
+    let executor = Arc::new(Hesitant(ThreadExecutor::new(), Arc::clone(&barrier)));
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(TTL);
+    let controller = builder.executor(executor).register(definition).build().unwrap();
+    let run = controller.submit(Submit::new("loop").id(id("a"))).unwrap();
+    barrier.wait();
+    barrier.wait();
+    lapse(&store, &controller, Status::Running);
+    // It stands still in the midst of a renewal, of which nothing comes.
+    let held = Arc::new(Barrier::new(2));
+    *store.hang_beat.lock().unwrap() = Some(Arc::clone(&held));
+    while store.hang_beat.lock().unwrap().is_some() {
+        clock.advance(TTL / 100);
+        std::thread::yield_now();
+    }
+    held.wait();
+    clock.advance(2 * TTL);
+    store.beat_loses_answer.store(true, Ordering::SeqCst);
+    held.wait();
+    while controller.persist_failures().is_empty() {
+        std::thread::yield_now();
+    }
+    barrier.wait();
+    assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Lost);
+    assert!(runs.try_recv().is_err(), "its body never ran");
+}
+
 /// A holder whose running task was taken from it, and which then meets this fault when it renews.
 fn is_noticed_after(fault: impl Fn(&Faulty), mended: impl Fn(&Faulty)) {
     let (store, clock) = (Faulty::new(), clock());
