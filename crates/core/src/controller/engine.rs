@@ -177,7 +177,7 @@ impl Engine {
             let now = self.clock.now();
             self.take_reports(&mut core, now);
             let launches = self.carry_out(&mut core, now);
-            let wakes_writer = self.has_written(&mut core);
+            let wakes_writer = self.is_writer_wanted(&mut core);
             let to_wake = std::mem::take(&mut core.to_wake);
             let expects_launches = std::mem::take(&mut core.expects_launches);
             drop(core);
@@ -213,8 +213,8 @@ impl Engine {
         self.ticker.notify_one();
     }
 
-    /// Something is to be written: does the writer have to be woken for it?
-    fn has_written(&self, core: &mut Core) -> bool {
+    /// Does the writer have to be woken for what is to be written?
+    fn is_writer_wanted(&self, core: &mut Core) -> bool {
         let has_work = core.journal.work_at().is_some();
         if has_work {
             self.has_writes.store(true, Ordering::Relaxed);
@@ -351,11 +351,8 @@ impl Engine {
                 core.journal.hurry();
             }
             if core.journal.has_work(now) {
-                if core.journal.expects_answers() && !std::mem::replace(&mut has_given_time, true) {
-                    self.has_writes.store(false, Ordering::Relaxed);
-                    drop(core);
-                    linger(|| self.has_writes.load(Ordering::Relaxed));
-                    core = self.lock();
+                if !std::mem::replace(&mut has_given_time, true) && core.journal.expects_answers() {
+                    core = self.look_out(core).0;
                     continue;
                 }
                 return Some(core);
@@ -367,11 +364,9 @@ impl Engine {
                 core.journal.retry_now();
                 continue;
             }
-            if !std::mem::replace(&mut has_lingered, true) && core.is_look_out_worth_it() {
-                self.has_writes.store(false, Ordering::Relaxed);
-                drop(core);
-                let is_fruitful = linger(|| self.has_writes.load(Ordering::Relaxed));
-                core = self.lock();
+            if !std::mem::replace(&mut has_lingered, true) && core.may_look_out() {
+                let is_fruitful;
+                (core, is_fruitful) = self.look_out(core);
                 if is_fruitful {
                     core.in_vain = 0;
                 }
@@ -395,6 +390,14 @@ impl Engine {
             core.writer_waits = false;
             core.writer_watches = false;
         }
+    }
+
+    /// Looks out for something to write, without the lock; `true` once there is some.
+    fn look_out<'a>(&'a self, core: MutexGuard<'a, Core>) -> (MutexGuard<'a, Core>, bool) {
+        self.has_writes.store(false, Ordering::Relaxed);
+        drop(core);
+        let is_fruitful = linger(|| self.has_writes.load(Ordering::Relaxed));
+        (self.lock(), is_fruitful)
     }
 
     /// The store answers again: what it did not take is offered to it at once.

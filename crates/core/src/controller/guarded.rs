@@ -39,7 +39,7 @@ pub(super) struct Core {
     pub(super) writer_waits: bool,
     /// The waiting writer looks up soon by itself.
     pub(super) writer_watches: bool,
-    /// How often in a row the writer has lingered for nothing.
+    /// How often the writer could have looked out since that last brought something.
     pub(super) in_vain: u32,
     /// Until when launches may wait for company.
     pub(super) hurry_at: Option<Instant>,
@@ -132,8 +132,9 @@ impl Core {
         }
     }
 
-    /// Is there a fair chance that the writer finds more to do by looking out for it before it sleeps?
-    pub(super) const fn is_look_out_worth_it(&mut self) -> bool {
+    /// May the writer look out for more to do before it sleeps? Only where there is a fair chance; each
+    /// question counts as in vain until something is found.
+    pub(super) const fn may_look_out(&mut self) -> bool {
         self.in_vain = self.in_vain.wrapping_add(1);
         self.in_vain <= MAX_IN_VAIN || self.in_vain.is_multiple_of(ONCE_IN)
     }

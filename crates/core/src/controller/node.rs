@@ -179,8 +179,7 @@ impl Engine {
     /// Somebody else writes this task: it is listed, nothing more of it is written, and its work is stopped.
     pub(super) fn disown(&self, core: &mut Core, key: TaskKey, reason: Text, now: Moment) {
         self.disowned.fetch_add(1, Ordering::SeqCst);
-        core.desynced.extend(core.scheduler.snapshot(key).map(|task| task.id.clone()));
-        core.journal.forget(key);
+        core.desynced.extend(core.journal.forget(key));
         core.scheduler.disown(key, reason, now, &mut core.out);
     }
 
