@@ -78,7 +78,7 @@ impl Gate {
     fn started(&self, child: NewChild, watch: &Watch, mailbox: &Mailbox) {
         let mut state = lock(&self.0);
         if let GateState::Early(kept) = mem::replace(&mut *state, GateState::Started) {
-            mailbox.hand_over(Box::new(child), kept, |child| child.watch(watch));
+            mailbox.hand_over(child, kept, |child| child.watch(watch));
         }
     }
 }

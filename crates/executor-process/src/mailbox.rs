@@ -14,9 +14,16 @@ use crate::reactor::NewChild;
 pub(crate) type ChildId = u64;
 
 /// What the reactor is told.
+#[derive(Default)]
+pub(crate) struct Mail {
+    /// Children that were started, each with the signals that came meanwhile.
+    pub(crate) started: Vec<(NewChild, Vec<Signal>)>,
+    /// The rest.
+    pub(crate) letters: Vec<Letter>,
+}
+
+/// What concerns children that the reactor has.
 pub(crate) enum Letter {
-    /// A child was started; these signals came meanwhile.
-    Started(Box<NewChild>, Vec<Signal>),
     /// A signal for a child.
     Signal(ChildId, Signal),
     /// Kill all children and end.
@@ -33,7 +40,7 @@ pub(crate) struct Mailbox {
 
 #[derive(Default)]
 struct Letters {
-    letters: Vec<Letter>,
+    mail: Mail,
     is_woken: bool,
     is_closing: bool,
 }
@@ -48,7 +55,7 @@ impl Mailbox {
     pub(crate) fn send(&self, letter: Letter) {
         let mut letters = lock(&self.letters);
         letters.is_closing |= matches!(letter, Letter::Close);
-        letters.letters.push(letter);
+        letters.mail.letters.push(letter);
         self.wake(&mut letters);
     }
 
@@ -56,27 +63,27 @@ impl Mailbox {
     /// it wait for them, and says whether it has to look at once.
     pub(crate) fn hand_over(
         &self,
-        mut child: Box<NewChild>,
+        mut child: NewChild,
         kept: Vec<Signal>,
         watch: impl FnOnce(&mut NewChild) -> bool,
     ) {
         let mut letters = lock(&self.letters);
         // Under the lock, so that the reactor gets the letter before it acts on what it waited for.
         let is_urgent = watch(&mut child) || !kept.is_empty() || letters.is_closing;
-        letters.letters.push(Letter::Started(child, kept));
+        letters.mail.started.push((child, kept));
         if is_urgent {
             self.wake(&mut letters);
         }
     }
 
-    /// Takes all letters.
-    pub(crate) fn take(&self) -> Vec<Letter> {
+    /// Takes all mail.
+    pub(crate) fn take(&self) -> Mail {
         let mut letters = lock(&self.letters);
         if mem::take(&mut letters.is_woken) {
             let mut count = [0; 8];
             let _ = rustix::io::read(&self.wake, &mut count);
         }
-        mem::take(&mut letters.letters)
+        mem::take(&mut letters.mail)
     }
 
     /// Readable when there are letters that cannot wait.
@@ -90,9 +97,9 @@ impl Mailbox {
         Launching(&self.launching)
     }
 
-    /// Is every child that was started known to the reader of the letters?
+    /// Is every child that was started known to the reader of the mail?
     pub(crate) fn is_settled(&self) -> bool {
-        self.launching.load(Ordering::SeqCst) == 0 && lock(&self.letters).letters.is_empty()
+        self.launching.load(Ordering::SeqCst) == 0 && lock(&self.letters).mail.started.is_empty()
     }
 
     fn wake(&self, letters: &mut Letters) {

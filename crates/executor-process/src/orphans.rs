@@ -74,9 +74,9 @@ impl Orphanage {
         set_child_subreaper(Some(getpid()))?;
         // The first process of a system gets everybody's orphans, and one that had children before (as after
         // `exec` in a shell) gets theirs.
-        let orphanage = Self { own, is_exclusive: own != 1, children };
-        let has_others = !orphanage.orphans(Some(guardian)).is_empty();
-        Ok(Self { is_exclusive: orphanage.is_exclusive && !has_others, ..orphanage })
+        let mut orphanage = Self { own, is_exclusive: false, children };
+        orphanage.is_exclusive = own != 1 && orphanage.orphans(Some(guardian)).is_empty();
+        Ok(orphanage)
     }
 
     /// Our children that may be orphans.

@@ -19,7 +19,7 @@ use crate::environment::attempt_mark;
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::guardian::{Guardian, GuardianNumber, GuardianSpec, Line};
-use crate::mailbox::{ChildId, Letter, Mailbox};
+use crate::mailbox::{ChildId, Letter, Mail, Mailbox};
 use crate::orphans::{self, Escaped, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::protocol::{Channel, Down, Heard, Pending};
@@ -151,7 +151,10 @@ impl Reactor {
             };
             // A new child first, since an event may be about it; then output: an end that comes with it must
             // find it read.
-            let letters = self.take_children_in();
+            let Mail { started, letters } = self.mailbox.take();
+            for (child, kept) in started {
+                self.started(child, kept);
+            }
             for source in &events {
                 match source {
                     Source::Stream(id, stream) => self.read(*id, *stream),
@@ -176,22 +179,9 @@ impl Reactor {
         }
     }
 
-    /// Takes all letters, and acts on those that bring a child. Signals to it come after it.
-    fn take_children_in(&mut self) -> Vec<Letter> {
-        let mut others = Vec::new();
-        for letter in self.mailbox.take() {
-            match letter {
-                Letter::Started(child, kept) => self.started(*child, kept),
-                other @ (Letter::Signal(..) | Letter::Close) => others.push(other),
-            }
-        }
-        others
-    }
-
     fn open(&mut self, letters: Vec<Letter>) {
         for letter in letters {
             match letter {
-                Letter::Started(child, kept) => self.started(*child, kept),
                 Letter::Signal(id, signal) => self.signal(id, signal),
                 Letter::Close => {
                     self.closing = true;
