@@ -83,27 +83,29 @@ pub(super) fn execute(
 /// Tasks whose files could not be deleted.
 #[derive(Default)]
 struct Stuck {
-    problems: Vec<CliError>,
+    count: usize,
+    /// What was wrong with the first that was found.
+    problem: Option<CliError>,
     /// When the first of them ended.
     since: Option<Timestamp>,
 }
 
 impl Stuck {
     fn add(&mut self, problem: CliError, ended: Timestamp) {
-        self.problems.push(problem);
+        self.count += 1;
+        self.problem.get_or_insert(problem);
         self.since = Some(self.since.map_or(ended, |since| since.min(ended)));
     }
 
     /// All of it, as one error.
     fn problem(self) -> Option<CliError> {
-        let count = self.problems.len();
-        let first = self.problems.into_iter().next()?;
-        let others = match count {
+        let problem = self.problem?;
+        let others = match self.count {
             1 => String::new(),
             count => format!(", and those of {} other tasks neither", count - 1),
         };
         Some(
-            CliError::new(format!("{first}{others}"))
+            CliError::new(format!("{problem}{others}"))
                 .hint("they are still in the database, and so is what ended after the first of them: mend this and try again"),
         )
     }

@@ -1,11 +1,10 @@
 //! The signals that end a run: asked for by a person, or by whatever ends this process.
 
 use std::io;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::origin::WithOrigin;
 
@@ -30,10 +29,8 @@ const SAME_HANGUP: Duration = Duration::from_secs(1);
 pub(crate) struct Caught(SignalsInfo<WithOrigin>);
 
 impl Caught {
-    /// Catches them. A SIGHUP that is ignored (`nohup`) stays so. A file that may grow no more
-    /// (`ulimit -f`) is an error to the one who writes, and does not end this process.
+    /// Catches them. A SIGHUP that is ignored (`nohup`) stays so.
     pub(crate) fn new() -> Result<Self, CliError> {
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(|error| unable(&error))?;
         let mut wanted = vec![SIGINT, SIGTERM];
         if !is_ignored(SIGHUP) {
             wanted.push(SIGHUP);
