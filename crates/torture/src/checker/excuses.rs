@@ -41,10 +41,9 @@ impl History {
     /// When this supervisor could not reach its store: it was frozen, or the machine stood still, or the store was
     /// out of order. Two of these without the time to renew the lease between them are one.
     fn cut_off(&self, supervisor: &Supervisor, more: Option<Span>) -> Vec<Span> {
-        let frozen = supervisor.frozen.iter().map(|f| Span { from: f.from, to: f.to });
-        let outages = self.outages();
+        let outages = self.outages().map(Span::until_noticed);
         let mut spans: Vec<Span> =
-            frozen.chain(outages).chain(self.stalls.iter().copied()).chain(more).collect();
+            self.standstills(supervisor).chain(outages).chain(more).collect();
         spans.sort_by_key(|span| span.from);
         let mut joined: Vec<Span> = Vec::new();
         for span in spans {
@@ -74,27 +73,29 @@ impl History {
 
     /// Did it stand still at this time, or a moment ago? Then what should have obeyed it had no time to.
     pub(super) fn has_just_woken(&self, supervisor: &Supervisor, at: Micros) -> bool {
-        let frozen = supervisor.frozen.iter().map(|f| Span { from: f.from, to: f.to });
-        frozen.chain(self.stalls.iter().copied()).any(|span| span.has(at))
+        self.standstills(supervisor).any(|span| span.has(at))
     }
 
-    /// When the store could not be written, until that it could again may have been noticed.
+    /// When it was frozen, or the machine stood still.
+    fn standstills(&self, supervisor: &Supervisor) -> impl Iterator<Item = Span> {
+        let frozen = supervisor.frozen.iter().map(|f| Span { from: f.from, to: f.to });
+        frozen.chain(self.stalls.iter().copied())
+    }
+
+    /// When the store could not be written.
     fn outages(&self) -> impl Iterator<Item = Span> {
-        self.outages.iter().chain(&self.locked).map(|outage| outage.until_noticed())
+        self.outages.iter().chain(&self.locked).copied()
     }
 
     /// An outage in which this time lies, until it may have been noticed that it was over.
     fn outage_at(&self, at: Micros) -> Option<Span> {
-        self.outages().find(|outage| outage.has(at))
+        self.outages().map(Span::until_noticed).find(|outage| outage.has(at))
     }
 
     /// Did it end while the store could not be written? It is seen a moment later.
     pub(super) fn ended_in_outage(&self, supervisor: &Supervisor) -> bool {
         let end = supervisor.life.to;
-        self.outages
-            .iter()
-            .chain(&self.locked)
-            .any(|o| o.from - LOOKING <= end && end <= o.to + SLACK)
+        self.outages().any(|o| o.from - LOOKING <= end && end <= o.to + SLACK)
     }
 
     /// Could the store not be written when this body began, and nobody write its start later: because the

@@ -131,9 +131,8 @@ impl Monkey {
 
     fn note(&mut self, act: &'static str, detail: &str) {
         *self.acts.entry(act).or_default() += 1;
-        let elapsed = now();
         // The log is for people; without it the run is as good.
-        let _ = writeln!(self.log, "{elapsed} {act} {detail}");
+        let _ = writeln!(self.log, "{} {act} {detail}", now());
     }
 
     fn pause(&mut self) {
