@@ -3,8 +3,8 @@
 //! A process that leaves its group (`setsid` does, and `timeout`) is not reached by the group's signals. While
 //! the leader lives, such a process is among its descendants. Afterwards it is the child of whoever adopts
 //! orphans: of this process, if it asked for that; then the attempt's mark in its environment tells whose it
-//! is. One that has lost the mark is known by the attempt's pipes, or because nothing else can be its origin; else
-//! nobody knows, and that is said.
+//! is. One that has lost the mark is known by the attempt's pipes, or because nothing else can be its origin;
+//! else nobody knows, and that is said.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -159,8 +159,9 @@ enum Bears {
     Nothing,
 }
 
-/// Which mark does this process bear? One that is just becoming another program shows no environment for a moment,
-/// and one that is exiting none any more: that one may be ours, and it costs nothing to wait until it is gone.
+/// Which mark does this process bear? One that is just becoming another program shows no environment for a
+/// moment, and one that is exiting none any more: that one may be ours, and it costs nothing to wait until it
+/// is gone.
 fn bears(pid: RawPid, mark: &str, token: &str) -> Bears {
     for _ in 0..MAX_LOOKS {
         match environment_of(pid) {

@@ -1,5 +1,5 @@
-//! The one list of clauses of the store contract. From it come the table, the tests, and (through dead-code warnings) the proof
-//! that no case was forgotten.
+//! The one list of clauses of the store contract. From it come the table, the tests, and (through dead-code
+//! warnings) the proof that no case was forgotten.
 
 use super::cases;
 use super::fixture::Data;

@@ -146,8 +146,8 @@ pub trait AttemptSink: Send + Sync {
     /// Something happened. Cheap; may be called from any thread.
     fn report(&self, report: Report);
 
-    /// May the attempt begin? `false` when its task was taken over since it was launched: then nothing of it
-    /// may run, and it ends as `Interrupted`.
+    /// May the attempt begin? `false` when its task was taken over since it was launched, or its controller has
+    /// closed: then nothing of it may run, and it ends as `Interrupted`.
     ///
     /// To be asked as late as can be, with nothing in between: by [`run_body`](crate::run_body) for what it
     /// runs, and by an executor directly before it starts a process. Cheap, unless this program stood still
