@@ -1,15 +1,21 @@
 //! The writer: takes all that waits, writes it in one batch, and settles what came of it (spec 10).
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::controller::engine::Engine;
 use crate::controller::guarded::Core;
 use crate::controller::journal::{Batch, Outcome, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
+use crate::linger::linger;
 use crate::scheduler::TaskKey;
 use crate::snapshot::TaskSnapshot;
 use crate::store::{Entry, EntryError, StoreError};
 use crate::time::Moment;
+
+/// How long a launch may wait unwritten for what follows.
+const COMPANY: Duration = Duration::from_millis(2);
 
 impl Engine {
     /// The writer's life.
@@ -44,6 +50,89 @@ impl Engine {
                     self.settle(core, outcome, now);
                 }
             });
+        }
+    }
+
+    /// Does the writer have to be woken for what is to be written?
+    pub(super) fn is_writer_wanted(&self, core: &mut Core) -> bool {
+        let has_work = core.journal.work_at().is_some();
+        if has_work {
+            self.has_writes.store(true, Ordering::Relaxed);
+        }
+        if core.journal.is_patient() && core.hurry_at.is_none() {
+            core.hurry_at = Some(Instant::now() + COMPANY);
+        }
+        let is_wanted = has_work || (core.hurry_at.is_some() && !core.writer_watches);
+        is_wanted && std::mem::take(&mut core.writer_waits)
+    }
+
+    /// The writer's wait for work; `None` when it is to end.
+    fn await_work(&self) -> Option<MutexGuard<'_, Core>> {
+        let mut core = self.lock();
+        let (mut has_lingered, mut has_watched) = (false, false);
+        let mut has_given_time = false;
+        loop {
+            let now = self.clock.monotonic();
+            if core.is_over || core.hurry_at.is_some_and(|at| at <= Instant::now()) {
+                core.hurry_at = None;
+                core.journal.hurry();
+            }
+            if core.journal.has_work(now) {
+                if !std::mem::replace(&mut has_given_time, true) && core.journal.expects_answers() {
+                    core = self.look_out(core).0;
+                    continue;
+                }
+                return Some(core);
+            }
+            if core.is_over {
+                if core.journal.is_empty() || std::mem::replace(&mut core.was_last_try, true) {
+                    return None;
+                }
+                core.journal.retry_now();
+                continue;
+            }
+            if !std::mem::replace(&mut has_lingered, true) && core.may_look_out() {
+                let is_fruitful;
+                (core, is_fruitful) = self.look_out(core);
+                if is_fruitful {
+                    core.in_vain = 0;
+                }
+                continue;
+            }
+            // Once more by itself after a batch: what it started may run by then.
+            let look_up = match core.hurry_at {
+                Some(at) => Some(at.saturating_duration_since(Instant::now())),
+                None => (!std::mem::replace(&mut has_watched, true)).then_some(COMPANY),
+            };
+            let due = core.journal.work_at().map(|at| at.saturating_sub(now));
+            core.writer_waits = true;
+            core.writer_watches = look_up.is_some();
+            core = match look_up.into_iter().chain(due).min() {
+                Some(longest) => {
+                    let wait = self.writer.wait_timeout(core, longest);
+                    wait.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => self.writer.wait(core).unwrap_or_else(PoisonError::into_inner),
+            };
+            core.writer_waits = false;
+            core.writer_watches = false;
+        }
+    }
+
+    /// Looks out for something to write, without the lock; `true` once there is some.
+    fn look_out<'a>(&'a self, core: MutexGuard<'a, Core>) -> (MutexGuard<'a, Core>, bool) {
+        self.has_writes.store(false, Ordering::Relaxed);
+        drop(core);
+        let is_fruitful = linger(|| self.has_writes.load(Ordering::Relaxed));
+        (self.lock(), is_fruitful)
+    }
+
+    /// The store answers again: what it did not take is offered to it at once.
+    pub(super) fn retry_writes(&self) {
+        let mut core = self.lock();
+        if core.journal.is_down() {
+            core.journal.retry_now();
+            self.writer.notify_one();
         }
     }
 
