@@ -6,13 +6,13 @@ mod support;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
-    Abilities, AttemptSink, Backoff, Carrier, Clock, Controller, Executor, Launch, ManualClock,
-    ReconcileOutcome, Report, RetryPolicy, Status, Submit, Target, TaskContext, TaskDefinition,
-    TaskError, ThreadExecutor, Timestamp, UnsupportedTarget, reconcile,
+    Abilities, AttemptSink, Backoff, Carrier, Clock, CloseMode, Controller, Executor, Launch,
+    ManualClock, ReconcileOutcome, Report, RetryPolicy, Status, Submit, Target, TaskContext,
+    TaskDefinition, TaskError, ThreadExecutor, Timestamp, UnsupportedTarget, reconcile,
 };
 use support::{Faulty, LIMIT, id, looping};
 
@@ -328,4 +328,32 @@ fn each_task_is_lost_from_when_it_was_found() {
     let mut ends = [ended("a"), ended("b")];
     ends.sort_unstable();
     assert_eq!(ends, [Some(0), Some(1_000_000)]);
+}
+
+#[test]
+fn no_renewal_follows_the_end_of_a_node() {
+    let (store, clock) = (Faulty::new(), clock());
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(TTL);
+    let definition = TaskDefinition::new("t", |_: &TaskContext, ()| Ok::<_, TaskError>(()));
+    let controller = builder.register(definition).build().unwrap();
+    controller.submit(Submit::new("t")).unwrap().wait(Some(LIMIT)).unwrap();
+    let held = Arc::new(Barrier::new(2));
+    *store.hang_beat.lock().unwrap() = Some(Arc::clone(&held));
+    while store.hang_beat.lock().unwrap().is_some() {
+        clock.advance(TTL / 100);
+        std::thread::yield_now();
+    }
+    // It closes in the midst of a renewal, which reaches the store after that.
+    held.wait();
+    controller.close(CloseMode::Stop, Duration::from_millis(100), false);
+    store.beat_loses_answer.store(true, Ordering::SeqCst);
+    held.wait();
+    while controller.persist_failures().is_empty() {
+        std::thread::yield_now();
+    }
+    let until = Instant::now() + LIMIT;
+    while store.nodes(Now::Store).unwrap().iter().any(|row| row.alive) {
+        assert!(Instant::now() < until, "it looks alive for as long as its lease lasts");
+        std::thread::yield_now();
+    }
 }

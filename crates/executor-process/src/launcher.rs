@@ -213,7 +213,10 @@ impl Shared {
         let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
             .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
         match started {
-            Ok(None) => end_unstarted(job, "its task was taken over before it was launched"),
+            Ok(None) => end_unstarted(
+                job,
+                "its task was taken over, or the controller closed, before it was launched",
+            ),
             Ok(Some(child)) => {
                 // A program that serves a task is launched when it says so.
                 if child.server_since.is_none() {
@@ -236,10 +239,6 @@ impl Shared {
         let argv = argv(&command)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;
-        let log = match &launch.files {
-            Some(files) => Some(prepare_files(files, command.max_log_bytes)?),
-            None => None,
-        };
         let (out, out_writer) = pipe()?;
         let (err, err_writer) = pipe()?;
         let (down_reader, down) = pipe_with(PipeFlags::CLOEXEC).map_err(descriptors)?;
@@ -252,8 +251,10 @@ impl Shared {
         let mut channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
         // Its orders lie ready, so that a child waits for nothing that this process does later.
         channel.flush();
+        let files = launch.files.as_ref();
+        let log = files.map(|files| prepare_files(files, command.max_log_bytes)).transpose()?;
         let announced = self.line.announce(pipe_inode);
-        let discard = || launch.files.iter().for_each(discard_files);
+        let discard = || files.into_iter().for_each(discard_files);
         if !launch.sink.may_begin() {
             discard();
             return Ok(None);
@@ -303,6 +304,7 @@ fn prepare_files(files: &AttemptFiles, max_log_bytes: u64) -> Result<LogFile, St
     let log = LogFile::create(&files.log, max_log_bytes)
         .map_err(|error| format!("its log {:?} cannot be created: {error}", files.log))?;
     create_dir(&files.artifact_dir).map_err(|error| {
+        discard_files(files);
         format!("its artifact folder {:?} cannot be created: {error}", files.artifact_dir)
     })?;
     Ok(log)

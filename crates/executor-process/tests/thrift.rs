@@ -5,7 +5,11 @@
 
 mod support;
 
+use std::path::Path;
+use std::time::Duration;
+
 use chongming_executor_process::Command;
+use chongming_executor_process::module::list;
 use support::{Rig, launch, sh};
 
 fn descriptors() -> usize {
@@ -62,6 +66,8 @@ fn no_descriptor_and_no_zombie_stays() {
     };
     round(20);
     let (fds, kids) = (descriptors(), children());
+    // A file that is no program: there is nobody to ask, and nothing to guard.
+    assert!(list(Path::new("/dev/null"), Duration::from_secs(10)).is_err());
     for _ in 0..27 {
         round(75);
     }

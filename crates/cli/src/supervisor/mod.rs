@@ -27,7 +27,7 @@ use crate::args::running::RunningArgs;
 use crate::error::CliError;
 use crate::manifest::Manifest;
 use crate::module::TaskModule;
-use crate::open_store::{self, Opened, store_error};
+use crate::open_store::{self, Opened};
 use crate::output::console::{Console, print_note};
 use definition::DEFAULT_GRACE;
 use foreground::Foreground;
@@ -197,8 +197,9 @@ impl Supervisor {
         let Self { controller, store, screen, verbosity, is_live, color, signals, .. } = self;
         if verbosity > Verbosity::Quiet {
             // A node that starts into an overlap says so at once (spec 12).
-            for alert in controller.alerts().map_err(store_error)? {
-                print_note(&alert.to_string());
+            match controller.alerts() {
+                Ok(alerts) => alerts.iter().for_each(|alert| print_note(&alert.to_string())),
+                Err(error) => print_note(&format!("whether nodes overlap is unknown: {error}")),
             }
         }
         let foreground = Foreground {

@@ -10,7 +10,6 @@ use crate::controller::engine::Engine;
 use crate::controller::guarded::Core;
 use crate::controller::submit::SubmitError;
 use crate::scheduler::{EndCause, Request};
-use crate::store::Now;
 
 /// What a close does with unfinished tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +89,7 @@ impl Engine {
             }
             engine.reject_pending();
             if engine.lease.is_node()
-                && let Err(error) = engine.store.retire(engine.incarnation(), Now::Store)
+                && let Err(error) = engine.retire()
             {
                 engine.note_fault(None, error.to_string());
             }

@@ -19,8 +19,6 @@ pub(super) enum Standing {
     OutOfReach,
     /// Neither: this process stood still, or a try is under way.
     Doubtful,
-    /// It was given up.
-    Over,
 }
 
 #[derive(Default)]
@@ -34,6 +32,7 @@ pub(super) struct Lease {
 struct State {
     is_node: bool,
     is_over: bool,
+    is_retired: bool,
     /// When the latest renewal began, with which all was seen to that an earlier lapse may have cost.
     renewed: Option<Moment>,
     /// When the latest try began that came to nothing.
@@ -58,10 +57,23 @@ impl Lease {
         !std::mem::replace(&mut self.state().is_node, true)
     }
 
-    /// Gives it up: nothing begins any more.
+    /// Nothing begins any more.
     pub(super) fn end(&self) {
         self.state().is_over = true;
         self.tried.notify_all();
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.state().is_over
+    }
+
+    /// Gives it up, in one's turn: nobody renews it any more.
+    pub(super) fn retire(&self) {
+        self.state().is_retired = true;
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.state().is_retired
     }
 
     pub(super) fn standing(&self, now: Moment, ttl: Duration) -> Standing {
@@ -105,10 +117,14 @@ impl Lease {
         std::mem::take(&mut self.state().is_asked)
     }
 
-    /// Waits until a try has ended, at most this long.
-    pub(super) fn await_try(&self, limit: Duration) {
+    /// How many tries have ended.
+    pub(super) fn tries(&self) -> u64 {
+        self.state().tries
+    }
+
+    /// Waits until one more has ended than these, at most this long.
+    pub(super) fn await_try(&self, before: u64, limit: Duration) {
         let state = self.state();
-        let before = state.tries;
         let none = |state: &mut State| state.tries == before && !state.is_over;
         drop(self.tried.wait_timeout_while(state, limit, none));
     }
@@ -117,9 +133,7 @@ impl Lease {
 impl State {
     fn standing(&self, now: Moment, ttl: Duration) -> Standing {
         let within = |at: Option<Moment>, limit| at.is_some_and(|at| age(at, now) < limit);
-        if self.is_over {
-            Standing::Over
-        } else if within(self.renewed, ttl / YOUNG) {
+        if within(self.renewed, ttl / YOUNG) {
             Standing::Good
         } else if within(self.failed, ttl / BEATS) {
             Standing::OutOfReach
@@ -178,6 +192,7 @@ mod tests {
         lease.failed(at(12, 52));
         assert_eq!(lease.standing(at(12, 52), TTL), Standing::Good, "what was renewed lasts");
         lease.end();
-        assert_eq!(lease.standing(at(12, 52), TTL), Standing::Over);
+        assert_eq!(lease.standing(at(12, 52), TTL), Standing::Good, "for the last writes");
+        assert!(lease.is_over() && !lease.is_retired());
     }
 }

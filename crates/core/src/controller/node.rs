@@ -85,12 +85,14 @@ impl Engine {
             let now = self.clock.monotonic();
             let delivery = self.inbox.wait(next_beat.min(next_poll).saturating_sub(now));
             let now = self.clock.monotonic();
-            if self.lease.take_asked() || next_beat <= now {
-                self.renew();
-                next_beat = now.saturating_add(beat_every);
+            if !delivery.over {
+                if self.lease.take_asked() || next_beat <= now {
+                    self.renew();
+                    next_beat = now.saturating_add(beat_every);
+                }
+                self.claim(&mut applied);
+                next_poll = self.clock.monotonic().saturating_add(self.options.poll_interval);
             }
-            self.claim(&mut applied);
-            next_poll = self.clock.monotonic().saturating_add(self.options.poll_interval);
             for (id, reply) in delivery.answers {
                 self.complete(&id, &receipt(reply));
             }
@@ -116,6 +118,15 @@ impl Engine {
         }
     }
 
+    /// Ends the node row and the lease, after the last write: no renewal follows.
+    pub(super) fn retire(&self) -> Result<(), StoreError> {
+        let turn = self.lease.turn();
+        self.lease.retire();
+        let retired = self.store.retire(self.incarnation(), Now::Store);
+        drop(turn);
+        retired
+    }
+
     /// Writes the node row and renews the lease.
     pub(super) fn renew(self: &Arc<Self>) {
         let turn = self.lease.turn();
@@ -124,6 +135,9 @@ impl Engine {
     }
 
     fn renew_in_turn(self: &Arc<Self>) {
+        if self.lease.is_retired() {
+            return;
+        }
         let started = self.clock.now();
         let renewed = self.store.beat(&self.node, self.options.lease_ttl, Now::Store);
         let complete = renewed.and_then(|beat| {
@@ -133,9 +147,7 @@ impl Engine {
             // By our own clocks, too: the answer that told of a lapse may have been lost.
             match self.lease.standing(started, self.options.lease_ttl) {
                 Standing::Good => Ok(()),
-                Standing::OutOfReach | Standing::Doubtful | Standing::Over => {
-                    self.look_for_taken_tasks()
-                }
+                Standing::OutOfReach | Standing::Doubtful => self.look_for_taken_tasks(),
             }
         });
         match complete {
@@ -156,13 +168,16 @@ impl Engine {
     /// is asked by the node thread, and waited for no longer than for a write.
     pub(super) fn may_begin(&self, sink: &Sink) -> bool {
         for _ in 0..SLICES {
+            let tries = self.lease.tries();
+            if self.lease.is_over() {
+                return false;
+            }
             match self.standing() {
                 Standing::Good | Standing::OutOfReach => return self.is_still_ours(sink),
-                Standing::Over => return false,
                 Standing::Doubtful => {
                     self.lease.ask();
                     self.inbox.ring();
-                    self.lease.await_try(self.options.patience / SLICES);
+                    self.lease.await_try(tries, self.options.patience / SLICES);
                 }
             }
         }

@@ -151,7 +151,8 @@ pub trait AttemptSink: Send + Sync {
     ///
     /// To be asked as late as can be, with nothing in between: by [`run_body`](crate::run_body) for what it
     /// runs, and by an executor directly before it starts a process. Cheap, unless this program stood still
-    /// for longer than its lease: then it may wait for the store.
+    /// for longer than its lease: then it may wait for the store, which an executor that runs the body within
+    /// `launch` would do in place of those that ask it.
     fn may_begin(&self) -> bool;
 }
 

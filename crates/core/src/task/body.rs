@@ -77,7 +77,8 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 /// ended. A panic ends here.
 pub fn run_body(body: &Body, context: &TaskContext, control: &Control, args: Value) -> AttemptEnd {
     if !context.may_begin() {
-        let message = Some("the task was taken over before its body began".into());
+        let message =
+            Some("the task was taken over, or the controller closed, before its body began".into());
         return AttemptEnd::Interrupted { message };
     }
     let ended = catch_unwind(AssertUnwindSafe(|| body(context, args)));

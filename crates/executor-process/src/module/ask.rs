@@ -77,9 +77,11 @@ impl Asked {
         write(&question, Down::List.encode().as_bytes())?;
         let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
         let file: PathBuf = std::path::absolute(program)?;
-        let cwd = std::env::current_dir()?;
+        let folder = std::env::current_dir()?;
         let path = CString::new(file.as_os_str().as_bytes())?;
         let mark = rustix::fs::fstat(&their_answers)?.st_ino;
+        let (argument, cwd) =
+            (CString::new(SERVE_ARGUMENT)?, CString::new(folder.as_os_str().as_bytes())?);
         let spec = GuardianSpec { program: own_program(), token: token()? };
         let inherited = Inherited::for_question(mark, &spec.token);
         let guardian = init::is_called().then(|| Guardian::start(&spec)).transpose();
@@ -87,11 +89,11 @@ impl Asked {
         let line = guardian::Line::default();
         line.lead_to(guardian.as_ref());
         let announced = line.announce(mark);
-        let leader = spawn(&Spawn {
+        let started = spawn(&Spawn {
             program: &path,
-            argv: &[&path, &CString::new(SERVE_ARGUMENT)?],
+            argv: &[&path, &argument],
             env: &inherited.iter().map(CString::as_c_str).collect::<Vec<_>>(),
-            cwd: &CString::new(cwd.as_os_str().as_bytes())?,
+            cwd: &cwd,
             fds: &[
                 (null.as_fd(), 0),
                 (null.as_fd(), 1),
@@ -101,8 +103,15 @@ impl Asked {
             ],
             place: Place::OwnGroup,
         })
-        .map_err(|errno| io::Error::other(program::spawn_problem(&file, &cwd, errno)))?;
-        let group = Group::of_new_child(leader)?;
+        .map_err(|errno| io::Error::other(program::spawn_problem(&file, &folder, errno)))
+        .and_then(|leader| Ok(Group::of_new_child(leader)?));
+        let group = match started {
+            Ok(group) => group,
+            Err(error) => {
+                guardian.into_iter().for_each(Guardian::discard);
+                return Err(error);
+            }
+        };
         announced.started(&group);
         let output = Output::of_errors(errors);
         Ok(Self { group, guardian, answers, output, _question: question })

@@ -9,7 +9,7 @@ const WAKING: Micros = 500_000;
 /// A lease is renewed this often within its time.
 const BEATS: Micros = 8;
 /// The pause between two tries grows as long as the outage, up to this.
-const LONGEST_PAUSE: Micros = 2_500_000;
+const LONGEST_PAUSE: Micros = 1_000_000;
 /// How long a program may take from its start to its first body.
 const STARTING: Micros = 5_000_000;
 /// Between two looks at who is alive.
