@@ -333,14 +333,15 @@ fn each_task_is_lost_from_when_it_was_found() {
 #[test]
 fn no_renewal_follows_the_end_of_a_node() {
     let (store, clock) = (Faulty::new(), clock());
-    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(TTL);
+    let ttl = 10 * LIMIT;
+    let builder = Controller::builder().store(store.clone()).clock(clock.clone()).lease_ttl(ttl);
     let definition = TaskDefinition::new("t", |_: &TaskContext, ()| Ok::<_, TaskError>(()));
     let controller = builder.register(definition).build().unwrap();
     controller.submit(Submit::new("t")).unwrap().wait(Some(LIMIT)).unwrap();
     let held = Arc::new(Barrier::new(2));
     *store.hang_beat.lock().unwrap() = Some(Arc::clone(&held));
     while store.hang_beat.lock().unwrap().is_some() {
-        clock.advance(TTL / 100);
+        clock.advance(ttl / 100);
         std::thread::yield_now();
     }
     // It closes in the midst of a renewal, which reaches the store after that.
