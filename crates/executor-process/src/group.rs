@@ -95,7 +95,7 @@ impl Group {
             return true;
         }
         // What is left may be nothing but zombies.
-        !procfs::group_has_living_member(self.leader)
+        procfs::living_members(self.leader).next().is_none()
     }
 
     /// Collects the leader, so that no zombie stays.

@@ -92,10 +92,11 @@ pub(crate) fn all_pids() -> impl Iterator<Item = RawPid> {
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
 }
 
-/// Does this group have a member that has not ended?
-pub(crate) fn group_has_living_member(group: Pid) -> bool {
+/// The members of this group that have not ended.
+pub(crate) fn living_members(group: Pid) -> impl Iterator<Item = RawPid> {
     let group = group.as_raw_nonzero().get();
-    all_pids().filter_map(Stat::of).any(|stat| stat.group == group && !stat.is_zombie())
+    let is_member = move |stat: Stat| stat.group == group && !stat.is_zombie();
+    all_pids().filter(move |pid| Stat::of(*pid).is_some_and(is_member))
 }
 
 /// Does the process hold a pipe with one of these inodes?
@@ -128,7 +129,7 @@ mod tests {
         let stat = Stat::of(own).unwrap();
         assert!(!stat.is_zombie() && !stat.is_kernel_thread() && stat.start_time > 0);
         assert!(all_pids().any(|pid| pid == own));
-        assert!(group_has_living_member(rustix::process::getpgrp()));
+        assert!(living_members(rustix::process::getpgrp()).next().is_some());
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::guardian::{Guardian, GuardianNumber, GuardianSpec, Line};
 use crate::mailbox::{ChildId, Letter, Mail, Mailbox};
 use crate::orphans::{self, Escaped, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
+use crate::procfs::living_members;
 use crate::protocol::{Channel, Down, Heard, Pending};
 use crate::source::{Source, Watch};
 use crate::sys;
@@ -82,6 +83,8 @@ struct Child {
     tick_at: Option<Instant>,
     /// Processes that may be left of it, when it was last looked.
     unknown: Vec<RawPid>,
+    /// Members of its group that we may not signal: programs that run as another user.
+    out_of_reach: Vec<RawPid>,
     sink: Arc<dyn AttemptSink>,
 }
 
@@ -222,6 +225,7 @@ impl Reactor {
             stop: None,
             tick_at: None,
             unknown: Vec::new(),
+            out_of_reach: Vec::new(),
             sink,
         };
         self.leaders.insert(child.group.leader().as_raw_nonzero().get());
@@ -291,6 +295,7 @@ impl Reactor {
                         let sent = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
                         if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
+                            child.out_of_reach = living_members(child.group.leader()).collect();
                             events.push_back(Event::OutOfReach);
                         }
                     }
@@ -345,9 +350,9 @@ impl Reactor {
         for heard in child.channel.drain(&mut self.buffer, told) {
             self.heard(&mut child, &heard);
         }
-        let unknown = left_unknown(&child.unknown);
-        if let Some(unknown) = &unknown {
-            child.output.keep(format!("[warn] {unknown}\n").as_bytes(), self.echo.as_ref());
+        let left = [left_unknown(&child.unknown), left_out_of_reach(&child.out_of_reach)];
+        for remark in left.iter().flatten() {
+            child.output.keep(format!("[warn] {remark}\n").as_bytes(), self.echo.as_ref());
         }
         child.group.reap();
         self.leaders.remove(&child.group.leader().as_raw_nonzero().get());
@@ -363,7 +368,7 @@ impl Reactor {
         let Child { sink, output, group, channel, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
         let end = with_remark(end, output.log_problem());
-        let end = with_remark(end, unknown.as_deref());
+        let end = left.iter().fold(end, |end, remark| with_remark(end, remark.as_deref()));
         drop((output, group));
         report(&*sink, end);
     }
@@ -569,11 +574,16 @@ fn with_remark(end: Report, remark: Option<&str>) -> Report {
 
 /// What to say of processes whose origin nobody knows.
 fn left_unknown(processes: &[RawPid]) -> Option<String> {
-    let list: Vec<String> = processes.iter().map(ToString::to_string).collect();
-    (!list.is_empty()).then(|| {
-        format!(
-            "what has left its group and cleared its environment may go on: of this or another task is process {}",
-            list.join(", ")
-        )
-    })
+    let left = "what has left its group and cleared its environment may go on: of this or another task is process";
+    (!processes.is_empty()).then(|| format!("{left} {}", list(processes)))
+}
+
+/// What to say of processes that nobody but another user may end.
+fn left_out_of_reach(processes: &[RawPid]) -> Option<String> {
+    let left = "what runs as another user could not be ended and goes on: process";
+    (!processes.is_empty()).then(|| format!("{left} {}", list(processes)))
+}
+
+fn list(processes: &[RawPid]) -> String {
+    processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

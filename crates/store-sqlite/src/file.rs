@@ -23,6 +23,29 @@ pub(crate) enum Found {
     Ours,
 }
 
+/// Tells one file from another that takes its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// Of what lies at the path.
+    #[cfg(unix)]
+    pub(crate) fn of(path: &Path) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let found = fs::metadata(path).ok()?;
+        Some(Self { device: found.dev(), inode: found.ino() })
+    }
+
+    /// Elsewhere nobody can delete or replace a file that is open.
+    #[cfg(not(unix))]
+    pub(crate) const fn of(_: &Path) -> Option<Self> {
+        None
+    }
+}
+
 /// Files that this process has open, by canonical path.
 ///
 /// Closing any descriptor of a file drops all of a process's POSIX locks on it, also those of SQLite: so a

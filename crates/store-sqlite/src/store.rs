@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB};
 use crate::connection::{Place, connect, consistently, immediately, patiently, prepare_writer};
 use crate::doorbell::Doorbells;
 use crate::error::Subject;
-use crate::file::{self, Found, Registration};
+use crate::file::{self, FileId, Found, Registration};
 use crate::options::Options;
 use crate::{commands, nodes, prune, query, schema, write};
 
@@ -36,10 +36,16 @@ pub struct SqliteStore {
     /// May the file be made?
     create: bool,
     connections: Mutex<Connections>,
-    writer: Mutex<Option<Connection>>,
+    writer: Mutex<Option<Writer>>,
     doorbells: Doorbells,
     /// Declared last: given up after the connections.
     _registration: Option<Registration>,
+}
+
+/// The connection that writes, and the file that it had found at the path.
+struct Writer {
+    connection: Connection,
+    file: Option<FileId>,
 }
 
 /// Connections for reading, as long as the store is open.
@@ -141,14 +147,21 @@ impl SqliteStore {
         if matches!(*self.connections(), Connections::Closed) {
             return Err(StoreError::closed(operation));
         }
-        let connection = match &mut *writer {
-            Some(connection) => connection,
+        let writer = match &mut *writer {
+            Some(writer) => writer,
             none => none.insert(self.connect_writer()?),
         };
-        work(connection).map_err(|e| self.subject.error(operation, e))
+        let done = work(&mut writer.connection).map_err(|e| self.subject.error(operation, e))?;
+        if self.path.as_deref().and_then(FileId::of) == writer.file {
+            return Ok(done);
+        }
+        // SQLite goes on with a file that nobody can find any more.
+        let what = "was deleted or replaced while it was in use, and nothing reaches it any more; put the file \
+                    back, or start again";
+        Err(self.subject.refuse(StoreErrorKind::Unavailable, operation, what))
     }
 
-    fn connect_writer(&self) -> Stored<Connection> {
+    fn connect_writer(&self) -> Stored<Writer> {
         let place = match &self.path {
             None => Place::Memory,
             Some(path) if self.create => Place::Create(path),
@@ -158,7 +171,7 @@ impl SqliteStore {
         schema::ensure(&mut connection, &self.subject)?;
         patiently(self.options.lock_wait, || prepare_writer(&connection, &self.options))
             .map_err(|e| self.subject.error("open", e))?;
-        Ok(connection)
+        Ok(Writer { connection, file: self.path.as_deref().and_then(FileId::of) })
     }
 
     /// Does `work` in a transaction that holds the write lock from its start.
@@ -372,10 +385,8 @@ impl TaskStore for SqliteStore {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let connections = std::mem::replace(&mut *self.connections(), Connections::Closed);
         drop(connections); // before the writer, which then is the last and moves the log into the file
-        match writer.take().map(Connection::close) {
-            None | Some(Ok(())) => Ok(()),
-            Some(Err((_, error))) => Err(self.subject.error("close", error)),
-        }
+        let Some(Writer { connection, .. }) = writer.take() else { return Ok(()) };
+        connection.close().map_err(|(_, error)| self.subject.error("close", error))
     }
 
     fn subscribe(&self, holder: &IncarnationId, bell: Doorbell) {

@@ -182,6 +182,26 @@ fn the_last_to_close_leaves_one_file() {
     assert_eq!(names, vec![path]);
 }
 
+#[cfg(unix)]
+#[test]
+fn what_goes_into_a_file_that_is_gone_is_not_called_written() {
+    let folder = tempdir().unwrap();
+    let (path, aside) = (folder.path().join("tasks.db"), folder.path().join("aside.db"));
+    let store = open(&path).unwrap();
+    assert_eq!(store.write(&[create("a")]).unwrap(), [Ok(())]);
+    let is_gone = |id: &str| {
+        let error = store.write(&[create(id)]).unwrap_err();
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+        assert!(error.to_string().contains("deleted or replaced"), "{error}");
+    };
+    fs::rename(&path, &aside).unwrap();
+    is_gone("b");
+    fs::write(&path, "another").unwrap();
+    is_gone("c");
+    fs::rename(&aside, &path).unwrap();
+    assert_eq!(store.write(&[create("d")]).unwrap(), [Ok(())], "put back");
+}
+
 #[test]
 fn damage_is_told_apart() {
     let folder = tempdir().unwrap();

@@ -260,7 +260,7 @@ fn unwritten(tasks: &[&TaskRun], closed: Closed) -> CliError {
         closed.unwritten,
         ends.join(", ")
     ))
-    .hint("they may be shown as unfinished; when the database can be written again, and the lease has run out, `reconcile` settles them")
+    .hint("they may be shown as unfinished, or be missing where nothing of them was ever written; when the database can be written again, and the lease has run out, `reconcile` settles them")
 }
 
 /// The lease of an ended task is read through its holder's row (spec 12), so only the store knows what `status`

@@ -9,6 +9,7 @@ crate::on_each_store!(
     a_thawed_holder_stops_what_was_declared_lost_and_writes_nothing,
     a_thawed_holder_lets_go_of_what_was_adopted,
     a_thawed_holder_whose_tasks_nobody_took_goes_on,
+    a_thawed_holder_hears_first_what_was_said_meanwhile,
 );
 
 fn history(sandbox: &Sandbox) -> Vec<Value> {
@@ -80,4 +81,23 @@ fn a_thawed_holder_whose_tasks_nobody_took_goes_on(sandbox: &Sandbox) {
     let outcome = run.finish().expect(3);
     assert!(!outcome.err.contains("taken over"), "{outcome:?}");
     assert_eq!(sandbox.status("t")["status"], "stopped");
+}
+
+const TALKER: &str = r#"
+[tasks.talk]
+command = ["sh", "-c", "n=0; until [ -e enough ]; do n=$((n+1)); echo $n; echo $n > said; sleep 0.1; done"]
+timeout = { idle = "2s" }
+"#;
+
+fn a_thawed_holder_hears_first_what_was_said_meanwhile(sandbox: &Sandbox) {
+    sandbox.write("m.toml", TALKER);
+    let run = sandbox.start_task("t", &["talk"], "running");
+    let said = || sandbox.until_written("said").parse::<u32>().unwrap_or(0);
+    run.signal("STOP");
+    // Longer than the time-out for silence, by the task's own count.
+    let before = said();
+    wait_for("the task to talk on", || said() > before + 30);
+    run.signal("CONT");
+    sandbox.write("enough", "");
+    assert!(run.finish().expect(0).out.contains("t succeeded"));
 }

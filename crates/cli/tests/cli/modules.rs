@@ -174,3 +174,21 @@ fn a_module_that_hangs_ends_with_whoever_asks_it() {
         crate::support::wait_for("the module to end", || !crate::support::is_alive(&module));
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_an_asked_module_has_started_ends_with_it() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let sandbox = Sandbox::new();
+    let answer = r#"{"type":"tasks","protocol":1,"tasks":[]}"#;
+    let text = format!(
+        "#!/bin/sh\nsetsid sh -c 'echo $$ > left.pid; exec sleep 600' >/dev/null 2>&1 3<&- 4>&- &\n\
+         until [ -s left.pid ]; do sleep 0.01; done\necho '{answer}' >&4\n"
+    );
+    let module = sandbox.write("leaves", &text);
+    std::fs::set_permissions(&module, std::fs::Permissions::from_mode(0o755)).unwrap();
+    sandbox.run(&["tasks", "--tasks", "./leaves"]).expect(0);
+    let left = sandbox.until_written("left.pid");
+    crate::support::wait_for("what it started to end", || !crate::support::is_alive(&left));
+}

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::thread;
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
@@ -30,6 +31,10 @@ use crate::time::{Clock, Moment};
 
 /// How often one thread looks again for reports before it leaves them to the ticker.
 const MAX_ROUNDS: usize = 64;
+/// A timer that is noticed so much too late says that the whole process stood still.
+const OVERSLEPT: Duration = Duration::from_millis(50);
+/// How long carriers have then to tell of signs of life that were waiting to be read.
+const HEARING: Duration = Duration::from_millis(100);
 
 /// Everything that a controller's threads share.
 pub(super) struct Engine {
@@ -338,6 +343,10 @@ impl Engine {
             match due {
                 Some(due) if due <= now => {
                     drop(core);
+                    if now.saturating_sub(due) > OVERSLEPT {
+                        // This process stood still, and so did its ears: what carriers have to say comes first.
+                        thread::sleep(HEARING);
+                    }
                     self.with(|core, now| {
                         core.scheduler.tick(now, &mut core.out);
                         if core.journal.stalls_at().is_some_and(|at| at <= now.mono) {

@@ -183,24 +183,29 @@ impl Guardian {
         if wire::send(self.socket.as_fd(), Message::Dismissed, &[]).is_err() {
             self.kill();
         }
-        self.reap();
+        reap(&self.pidfd);
+    }
+
+    /// Leaves the rest to it, as when the supervisor dies: it ends whatever is left, and then itself.
+    pub(crate) fn relieve(self) {
+        let Self { socket, pidfd, .. } = self;
+        drop(socket);
+        reap(&pidfd);
     }
 
     /// Ends it at once.
     pub(crate) fn discard(self) {
         self.kill();
-        self.reap();
+        reap(&self.pidfd);
     }
 
     fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
     }
+}
 
-    fn reap(&self) {
-        while let Err(Errno::INTR) =
-            waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED)
-        {}
-    }
+fn reap(guardian: &OwnedFd) {
+    while let Err(Errno::INTR) = waitid(WaitId::PidFd(guardian.as_fd()), WaitIdOptions::EXITED) {}
 }
 
 /// No pipe has this inode.

@@ -189,7 +189,7 @@ impl Asked {
         while let Err(Errno::INTR) = poll(&mut fds, None) {}
         self.group.reap();
         if let Some(guardian) = self.guardian {
-            guardian.dismiss();
+            guardian.relieve();
         }
         self.output.drain(&mut vec![0; 64 * 1024], None);
         let how = match by_itself {

@@ -21,7 +21,8 @@
 //! | `{"type":"stop","reason":"…","grace_ms":10000}` | end; after the grace comes SIGKILL |
 //!
 //! Other types are ignored, and so are other keys. A line that is no such message is survived; if it holds
-//! `"result"`, the attempt fails with `result_invalid` unless a valid result follows, whatever its exit code.
+//! `"result"`, the attempt fails with `result_invalid` unless a valid result follows, whatever its exit code; one
+//! with `"failure"` is a failure, and one with `"hello"` a hello of another version.
 //! After a signal that was not ours it has crashed, whatever it said. Long texts are cut and say so.
 //!
 //! A program built with this library can be asked for more: see `serve`. There the supervisor may send

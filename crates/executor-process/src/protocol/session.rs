@@ -100,7 +100,7 @@ impl Session {
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong(line) => {
-                return self.refuse(&line, &format!("it is longer than {MAX_LINE} bytes"));
+                return self.refuse(&line, &format!("it is longer than {MAX_LINE} bytes"), told);
             }
         };
         if self.foreign.is_some() {
@@ -132,14 +132,27 @@ impl Session {
             }
             Ok(Up::Unknown) => None,
             Err(_) if line.trim_ascii().is_empty() => None,
-            Err(why) => self.refuse(&line, &why),
+            Err(why) => self.refuse(&line, &why, told),
         }
     }
 
     /// The first refused line is told in the log; a stream of noise is not.
-    fn refuse(&mut self, line: &[u8], why: &str) -> Option<Heard> {
-        if line.windows(RESULT.len()).any(|part| part == RESULT) {
+    /// What decides how the attempt ends is not survived: nobody may take a failure for a success because of how it
+    /// was told.
+    fn refuse(&mut self, line: &[u8], why: &str, told: bool) -> Option<Heard> {
+        let names = |word: &[u8]| line.windows(word.len()).any(|part| part == word);
+        if names(br#""result""#) {
             self.result = Outcome::Invalid(format!("its result was refused: {why}"));
+        }
+        if names(br#""failure""#) && self.failure.is_none() {
+            let message = format!("it said that it failed, in a line that was refused: {why}");
+            self.failure = Some((Failure::new(FailureKind::Exception, message), told));
+        }
+        if names(br#""hello""#) && names(br#""protocol""#) && !self.takes_part {
+            self.foreign = Some(format!(
+                "its hello was refused: {why}; this supervisor speaks version {VERSION} of the task protocol"
+            ));
+            return Some(Heard::Foreign);
         }
         let first = !self.refused;
         self.refused = true;
@@ -194,8 +207,6 @@ impl Session {
     }
 }
 
-const RESULT: &[u8] = b"\"result\"";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -248,6 +259,28 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_counts_however_it_was_told() {
+        let lines: [&[u8]; 3] = [
+            b"{\"type\":\"failure\",\"message\":\"caf\xe9 is closed\"}\n",
+            b"{\"type\":\"failure\",\"message\":\"no\",\"retryable\":\"no\"}\n",
+            b"{\"type\":\"failure\",\"message\":5}\n",
+        ];
+        for line in lines {
+            let mut session = Session::new(Partner::Command);
+            session.hear(ONE.as_bytes(), false);
+            session.hear(line, false);
+            let end = session.end(Exit::Code(0), false, "");
+            let Report::Ended(AttemptEnd::Failed(failure)) = end else { panic!("{end:?}") };
+            assert_eq!(failure.kind, FailureKind::Exception);
+            assert!(failure.message.contains("refused"), "{}", failure.message);
+        }
+        let refused = "{\"type\":\"failure\",\"message\":5}\n";
+        let failure = Failure::new(FailureKind::Exception, "no").permanent();
+        let said = [refused, FAILURE].concat();
+        assert_eq!(end(&said, None, Exit::Code(0)), AttemptEnd::Failed(failure));
+    }
+
+    #[test]
     fn a_stop_is_confirmed_by_all_but_a_result_and_an_earlier_error() {
         let ok = Exit::Code(0);
         let interrupted = |end| matches!(end, AttemptEnd::Interrupted { .. });
@@ -275,6 +308,9 @@ mod tests {
             "{\"type\":\"hello\",\"protocol\":2}\n",
             "{\"type\":\"hello\",\"protocol\":0}\n",
             "{\"type\":\"hello\"}\n",
+            "{\"type\":\"hello\",\"protocol\":\"2\"}\n",
+            "{\"type\":\"hello\",\"protocol\":-1}\n",
+            "{\"type\":\"hello\",\"protocol\":1,\"handles\":\"stop\"}\n",
         ] {
             let mut session = Session::new(Partner::Command);
             let said = [hello, HELLO, ONE].concat();
@@ -285,7 +321,7 @@ mod tests {
                 panic!("a failure")
             };
             assert_eq!((failure.kind, failure.retryable), (FailureKind::LaunchFailed, false));
-            assert!(failure.message.contains("speaks 1"), "{}", failure.message);
+            assert!(failure.message.contains("this supervisor speaks"), "{}", failure.message);
             let end = end_of(server(), hello, None, Exit::Code(0));
             assert!(matches!(end, Report::LaunchFailed(_)), "{end:?}");
         }
