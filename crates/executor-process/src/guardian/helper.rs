@@ -12,8 +12,8 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, setrlimit,
 };
 
-use super::has_socket;
 use super::wire::{self, Message, Received};
+use super::{NO_PIPE, has_socket};
 use crate::environment::{environment_of, is_marked};
 use crate::procfs::{Stat, all_pids, holds_pipe};
 use crate::sys;
@@ -40,14 +40,14 @@ pub(super) fn run(token: &str) -> ! {
     let stdin = std::io::stdin();
     // A supervisor that is gone already has all the more left something behind.
     let _ = wire::send_hello(stdin.as_fd());
-    let mut groups: HashMap<RawPid, OwnedFd> = HashMap::new();
+    let mut groups: HashMap<RawPid, (OwnedFd, u64)> = HashMap::new();
     let mut launching: HashSet<u64> = HashSet::new();
     let mut flags = RecvFlags::empty();
     loop {
         match wire::receive(stdin.as_fd(), flags) {
             Ok(Received::Message(Message::Started(leader, pipe), Some(pidfd))) => {
                 launching.remove(&pipe);
-                groups.insert(leader.as_raw_nonzero().get(), pidfd);
+                groups.insert(leader.as_raw_nonzero().get(), (pidfd, pipe));
             }
             Ok(Received::Message(Message::Ended(leader), _)) => {
                 groups.remove(&leader.as_raw_nonzero().get());
@@ -60,7 +60,8 @@ pub(super) fn run(token: &str) -> ! {
             }
             Ok(Received::Message(Message::Dismissed, _)) => std::process::exit(0),
             Ok(Received::Message(Message::Started(..), None) | Received::Noise)
-            | Err(Errno::INTR) => {}
+            // It has gone without reading our hello; what it has sent is still to be read.
+            | Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(Errno::AGAIN) => {
                 sleep(LOT);
                 flags = RecvFlags::empty();
@@ -70,10 +71,14 @@ pub(super) fn run(token: &str) -> ! {
         }
         flags = RecvFlags::DONTWAIT;
     }
-    for (leader, pidfd) in groups {
+    let mut pipes = launching;
+    for (leader, (pidfd, pipe)) in groups {
         kill_group(leader, &pidfd);
+        if pipe != NO_PIPE {
+            pipes.insert(pipe);
+        }
     }
-    kill_marked(token, &launching);
+    kill_marked(token, &pipes);
     std::process::exit(0);
 }
 
@@ -91,17 +96,17 @@ fn kill_group(leader: RawPid, pidfd: &OwnedFd) {
     }
 }
 
-/// Kills everything that carries the mark, or holds the pipe of a launch that was under way, until two
-/// looks in a row find nothing. A child may shed the mark at once (as `env -i` does), before its launcher
-/// could tell of it; the pipe it keeps.
-fn kill_marked(token: &str, launching: &HashSet<u64>) {
+/// Kills everything that carries the mark, or holds the pipe of an attempt, until two looks in a row find
+/// nothing. A child may shed the mark (as `env -i` does), also before its launcher could tell of it; the pipe
+/// it keeps.
+fn kill_marked(token: &str, pipes: &HashSet<u64>) {
     let own = Stat::of(getpid().as_raw_nonzero().get()).map_or(0, |stat| stat.start_time);
     let start = Instant::now();
     let mut clean = 0;
     while clean < 2 {
         let mut quiet = true;
         for pid in all_pids() {
-            match look(pid, token, launching, own) {
+            match look(pid, token, pipes, own) {
                 Look::Ours(pidfd) => {
                     quiet = false;
                     let _ = pidfd_send_signal(&pidfd, Signal::KILL);
@@ -125,7 +130,7 @@ enum Look {
     Undecided,
 }
 
-fn look(pid: RawPid, token: &str, launching: &HashSet<u64>, own_start: u64) -> Look {
+fn look(pid: RawPid, token: &str, pipes: &HashSet<u64>, own_start: u64) -> Look {
     // The descriptor comes first: what is read afterwards belongs to the same process if that still lives
     // when it is signalled.
     let Some(id) = Pid::from_raw(pid).filter(|id| *id != getpid()) else { return Look::Other };
@@ -134,7 +139,7 @@ fn look(pid: RawPid, token: &str, launching: &HashSet<u64>, own_start: u64) -> L
     if stat.is_zombie() || stat.is_kernel_thread() {
         return Look::Other;
     }
-    if !launching.is_empty() && holds_pipe(pid, launching) {
+    if !pipes.is_empty() && holds_pipe(pid, pipes) {
         return Look::Ours(pidfd);
     }
     match environment_of(pid) {

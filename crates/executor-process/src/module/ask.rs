@@ -182,21 +182,24 @@ impl Asked {
     }
 
     /// Ends whatever is left of it, and says how it ended.
-    fn end(mut self) -> String {
-        let by_itself = self.group.peek_exit();
-        let _ = self.group.signal(Signal::KILL);
-        let mut fds = [PollFd::from_borrowed_fd(self.group.pidfd(), PollFlags::IN)];
+    fn end(self) -> String {
+        let Self { mut group, guardian, answers, mut output, .. } = self;
+        let by_itself = group.peek_exit();
+        let _ = group.signal(Signal::KILL);
+        let mut fds = [PollFd::from_borrowed_fd(group.pidfd(), PollFlags::IN)];
         while let Err(Errno::INTR) = poll(&mut fds, None) {}
-        self.group.reap();
-        if let Some(guardian) = self.guardian {
+        group.reap();
+        // Whoever holds this pipe is taken for a child of a launch that was under way.
+        drop(answers);
+        if let Some(guardian) = guardian {
             guardian.relieve();
         }
-        self.output.drain(&mut vec![0; 64 * 1024], None);
+        output.drain(&mut vec![0; 64 * 1024], None);
         let how = match by_itself {
             Some(exit) => exit.describe(),
             None => format!("closed descriptor {CHILD_OUT} without a word"),
         };
-        match self.output.error_tail().trim() {
+        match output.error_tail().trim() {
             "" => how,
             errors => format!("{how}; stderr ends: {errors}"),
         }

@@ -30,12 +30,13 @@ fn pids(supervisor: &mut Child, count: usize) -> Vec<i32> {
 fn nothing_survives_a_killed_supervisor() {
     let mut supervisor = supervise(
         "3",
-        // Stubborn, with a child that lost the mark and one in a session of its own.
+        // Stubborn, with a child that lost the mark, one in a session of its own, and one that did both.
         "trap '' TERM HUP; env -i sh -c 'echo pid $$; exec sleep 1000' & \
-         setsid sh -c 'echo pid $$; exec sleep 1000' & echo pid $$; sleep 1000; sleep 1000",
+         setsid sh -c 'echo pid $$; exec sleep 1000' & \
+         setsid env -i sh -c 'echo pid $$; exec sleep 1000' & echo pid $$; sleep 1000; sleep 1000",
     );
-    let pids = pids(&mut supervisor, 9);
-    assert_eq!(pids.len(), 9);
+    let pids = pids(&mut supervisor, 12);
+    assert_eq!(pids.len(), 12);
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
     pids.into_iter().for_each(wait_until_gone);
