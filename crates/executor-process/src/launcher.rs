@@ -31,7 +31,7 @@ use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::reactor::{NewChild, report};
 use crate::source::Watch;
-use crate::sys::{Place, Spawn, spawn};
+use crate::sys::{Place, Spawn, spawn_if};
 
 /// Holds back signals until the child can take them.
 pub(crate) struct Gate(Mutex<GateState>);
@@ -255,11 +255,7 @@ impl Shared {
         let log = files.map(|files| prepare_files(files, command.max_log_bytes)).transpose()?;
         let announced = self.line.announce(pipe_inode);
         let discard = || files.into_iter().for_each(discard_files);
-        if !launch.sink.may_begin() {
-            discard();
-            return Ok(None);
-        }
-        let leader = spawn(&Spawn {
+        let child = Spawn {
             program: &program,
             argv: &argv,
             env: &env,
@@ -272,14 +268,18 @@ impl Shared {
                 (up_writer.as_fd(), CHILD_OUT),
             ],
             place: Place::OwnGroup,
-        })
-        .map_err(|error| {
+        };
+        let leader = spawn_if(&child, || launch.sink.may_begin()).map_err(|error| {
             discard();
             match error {
                 Errno::MFILE | Errno::NFILE => descriptors(error),
                 other => program::spawn_problem(&file, &cwd, other),
             }
         })?;
+        let Some(leader) = leader else {
+            discard();
+            return Ok(None);
+        };
         let group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
         let known_to = announced.started(&group);

@@ -44,6 +44,14 @@ const ABOVE_TARGETS: RawFd = 10;
 /// # Errors
 /// The error of the first step that failed, in the child as well.
 pub(crate) fn spawn(spawn: &Spawn<'_>) -> Result<Pid> {
+    spawn_if(spawn, || true)?.ok_or(Errno::INVAL)
+}
+
+/// The same, if that may be: asked when nothing is left to be done but the call.
+///
+/// # Errors
+/// As [`spawn`].
+pub(crate) fn spawn_if(spawn: &Spawn<'_>, may: impl FnOnce() -> bool) -> Result<Option<Pid>> {
     let mut attributes = Attributes::new()?;
     attributes.set(spawn.place)?;
     let mut actions = Actions::new()?;
@@ -63,6 +71,9 @@ pub(crate) fn spawn(spawn: &Spawn<'_>) -> Result<Pid> {
     let argv = pointers(spawn.argv);
     let env = pointers(spawn.env);
     let mut pid: libc::pid_t = 0;
+    if !may() {
+        return Ok(None);
+    }
     // SAFETY: every pointer is valid for the call; both lists end in null and their strings outlive it;
     // attributes and actions are initialised.
     let code = unsafe {
@@ -77,7 +88,7 @@ pub(crate) fn spawn(spawn: &Spawn<'_>) -> Result<Pid> {
     };
     drop(moved);
     check(code)?;
-    Pid::from_raw(pid).ok_or(Errno::INVAL)
+    Pid::from_raw(pid).map(Some).ok_or(Errno::INVAL)
 }
 
 /// Makes sure that ended children can be waited for: a parent that ignores SIGCHLD hands that down, and
