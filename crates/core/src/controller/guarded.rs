@@ -23,8 +23,8 @@ pub(super) struct Core {
     pub(super) is_open: bool,
     /// The threads are to end.
     pub(super) is_over: bool,
-    /// What a store that is down did not take was offered to it once more.
-    pub(super) was_last_try: bool,
+    /// How long what a store that is down did not take is still offered to it, once the threads are to end.
+    pub(super) last_tries_until: Option<Instant>,
     pub(super) desynced: Vec<TaskId>,
     pub(super) tickets: HashMap<Ticket, Asker>,
     pub(super) next_ticket: u64,
@@ -114,7 +114,7 @@ impl Core {
             out: Vec::new(),
             is_open: true,
             is_over: false,
-            was_last_try: false,
+            last_tries_until: None,
             desynced: Vec::new(),
             tickets: HashMap::new(),
             next_ticket: 0,

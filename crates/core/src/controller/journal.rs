@@ -264,6 +264,11 @@ impl Journal {
         }
     }
 
+    /// Touches wait for no more company.
+    pub(super) fn touch_now(&mut self) {
+        self.touch_at = self.touch_at.map(|_| Duration::ZERO);
+    }
+
     /// Takes all that waits; `snapshot` tells the current state of a task that the scheduler still has.
     pub(super) fn take<'a>(
         &mut self,

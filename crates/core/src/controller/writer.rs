@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::controller::engine::Engine;
@@ -16,6 +17,11 @@ use crate::time::Moment;
 
 /// How long a launch may wait unwritten for what follows.
 const COMPANY: Duration = Duration::from_millis(2);
+/// How long a store that is down is still tried when the controller closes: a server that has just come back
+/// meets connections that it knows nothing of.
+const LAST_TRIES: Duration = Duration::from_secs(2);
+/// Between two of those tries.
+const LAST_PAUSE: Duration = Duration::from_millis(50);
 
 impl Engine {
     /// The writer's life.
@@ -85,10 +91,19 @@ impl Engine {
                 return Some(core);
             }
             if core.is_over {
-                if core.journal.is_empty() || std::mem::replace(&mut core.was_last_try, true) {
+                let now = Instant::now();
+                let is_first = core.last_tries_until.is_none();
+                let until = *core.last_tries_until.get_or_insert(now + LAST_TRIES);
+                if core.journal.is_empty() || now > until {
                     return None;
                 }
+                if !is_first {
+                    drop(core);
+                    thread::sleep(LAST_PAUSE);
+                    core = self.lock();
+                }
                 core.journal.retry_now();
+                core.journal.touch_now();
                 continue;
             }
             if !std::mem::replace(&mut has_lingered, true) && core.may_look_out() {
