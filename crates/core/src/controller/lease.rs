@@ -63,10 +63,6 @@ impl Lease {
         self.tried.notify_all();
     }
 
-    pub(super) fn is_over(&self) -> bool {
-        self.state().is_over
-    }
-
     /// Gives it up, in one's turn: nobody renews it any more.
     pub(super) fn retire(&self) {
         self.state().is_retired = true;
@@ -117,9 +113,10 @@ impl Lease {
         std::mem::take(&mut self.state().is_asked)
     }
 
-    /// How many tries have ended.
-    pub(super) fn tries(&self) -> u64 {
-        self.state().tries
+    /// The same for what is about to begin, with how many tries have ended; nothing once it is over.
+    pub(super) fn for_start(&self, now: Moment, ttl: Duration) -> Option<(Standing, u64)> {
+        let state = self.state();
+        (!state.is_over).then(|| (state.standing(now, ttl), state.tries))
     }
 
     /// Waits until one more has ended than these, at most this long.
@@ -193,6 +190,6 @@ mod tests {
         assert_eq!(lease.standing(at(12, 52), TTL), Standing::Good, "what was renewed lasts");
         lease.end();
         assert_eq!(lease.standing(at(12, 52), TTL), Standing::Good, "for the last writes");
-        assert!(lease.is_over() && !lease.is_retired());
+        assert!(lease.for_start(at(12, 52), TTL).is_none() && !lease.is_retired());
     }
 }

@@ -168,13 +168,12 @@ impl Engine {
     /// is asked by the node thread, and waited for no longer than for a write.
     pub(super) fn may_begin(&self, sink: &Sink) -> bool {
         for _ in 0..SLICES {
-            let tries = self.lease.tries();
-            if self.lease.is_over() {
-                return false;
-            }
-            match self.standing() {
-                Standing::Good | Standing::OutOfReach => return self.is_still_ours(sink),
-                Standing::Doubtful => {
+            match self.lease.for_start(self.clock.now(), self.options.lease_ttl) {
+                None => return false,
+                Some((Standing::Good | Standing::OutOfReach, _)) => {
+                    return self.is_still_ours(sink);
+                }
+                Some((Standing::Doubtful, tries)) => {
                     self.lease.ask();
                     self.inbox.ring();
                     self.lease.await_try(tries, self.options.patience / SLICES);

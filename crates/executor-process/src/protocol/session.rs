@@ -97,15 +97,15 @@ impl Session {
     }
 
     fn line(&mut self, line: Line, told: bool) -> Option<Heard> {
+        if self.foreign.is_some() {
+            return None;
+        }
         let line = match line {
             Line::Whole(line) => line,
             Line::TooLong(line) => {
                 return self.refuse(&line, &format!("it is longer than {MAX_LINE} bytes"), told);
             }
         };
-        if self.foreign.is_some() {
-            return None;
-        }
         match Up::parse(&line) {
             Ok(Up::Hello { protocol: Some(VERSION), stop, pause }) => {
                 self.takes_part = true;
@@ -150,7 +150,7 @@ impl Session {
         }
         if names(br#""hello""#) && names(br#""protocol""#) && !self.takes_part {
             self.foreign = Some(format!(
-                "its hello was refused: {why}; this supervisor speaks version {VERSION} of the task protocol"
+                "its hello was refused: {why}; of the task protocol this supervisor speaks {VERSION}"
             ));
             return Some(Heard::Foreign);
         }
@@ -321,7 +321,7 @@ mod tests {
                 panic!("a failure")
             };
             assert_eq!((failure.kind, failure.retryable), (FailureKind::LaunchFailed, false));
-            assert!(failure.message.contains("this supervisor speaks"), "{}", failure.message);
+            assert!(failure.message.contains("speaks 1"), "{}", failure.message);
             let end = end_of(server(), hello, None, Exit::Code(0));
             assert!(matches!(end, Report::LaunchFailed(_)), "{end:?}");
         }
