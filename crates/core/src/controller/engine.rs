@@ -350,9 +350,8 @@ impl Engine {
                     self.with(|core, now| {
                         core.scheduler.tick(now, &mut core.out);
                         if core.journal.stalls_at().is_some_and(|at| at <= now.mono) {
-                            for outcome in core.journal.stalled(now.mono, now.wall) {
-                                self.settle(core, outcome, now);
-                            }
+                            let outcomes = core.journal.stalled(now.mono, now.wall);
+                            self.settle_all(core, outcomes, now);
                         }
                     });
                 }

@@ -11,7 +11,7 @@ use crate::controller::handle::Completion;
 use crate::controller::run::TaskRun;
 use crate::controller::submit::{NotAdoptable, Submit, SubmitError, Work, adoptable};
 use crate::id::TaskId;
-use crate::scheduler::{Entrance, Submission};
+use crate::scheduler::{Entrance, Submission, TaskKey};
 use crate::snapshot::TaskSnapshot;
 use crate::store::{FACT_NUM_BUCKETS, Now, Receipt, ReceiptKind, StoreError};
 use crate::task::TaskDefinition;
@@ -31,6 +31,14 @@ pub(super) struct Inspected {
 /// A submission that passed every check that needs no lock.
 struct Checked {
     submission: Submission<Payload>,
+    completion: Arc<Completion>,
+    submit: Submit,
+}
+
+/// A submission that the scheduler has, and the store not yet.
+struct Taken {
+    key: TaskKey,
+    id: TaskId,
     completion: Arc<Completion>,
     submit: Submit,
 }
@@ -71,31 +79,26 @@ impl Controller {
         while checked.len() > 0 {
             self.engine.with(|core, now| {
                 let chunk = checked.by_ref().take(SUBMIT_CHUNK);
-                taken.extend(chunk.map(|checked| self.take(core, checked?, now).map_err(Err)));
+                taken.extend(chunk.map(|checked| Self::take(core, checked?, now).map_err(Err)));
             });
         }
-        let finish = |taken: Result<(TaskRun, Submit), Result<TaskRun, SubmitError>>| match taken {
-            Ok((run, submit)) => match run.completion.wait_accepted() {
-                Ok(()) => Ok(run),
-                Err(SubmitError::Exists { .. }) => self.take_over(submit, run.id),
+        let finish = |taken: Result<Taken, Result<TaskRun, SubmitError>>| match taken {
+            Ok(Taken { key, id, completion, submit }) => match completion.wait_accepted() {
+                Ok(()) => Ok(TaskRun { controller: self.clone(), key, id, completion }),
+                Err(SubmitError::Exists { .. }) => self.take_over(submit, id),
                 Err(error) => Err(error),
             },
             Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
-        if let Some(Ok((last, _))) = taken.last() {
+        if let Some(Ok(last)) = taken.last() {
             let _ = last.completion.wait_accepted();
         }
         taken.into_iter().map(finish).collect()
     }
 
     /// Hands a checked submission to the scheduler.
-    fn take(
-        &self,
-        core: &mut Core,
-        checked: Checked,
-        now: Moment,
-    ) -> Result<(TaskRun, Submit), SubmitError> {
+    fn take(core: &mut Core, checked: Checked, now: Moment) -> Result<Taken, SubmitError> {
         let Checked { submission, completion, submit } = checked;
         if !core.is_open {
             return Err(SubmitError::Closed);
@@ -104,7 +107,7 @@ impl Controller {
         match core.scheduler.submit(submission, now, &mut core.out) {
             Ok(key) => {
                 core.journal.open(key, id.clone(), None);
-                Ok((TaskRun { controller: self.clone(), key, id, completion }, submit))
+                Ok(Taken { key, id, completion, submit })
             }
             Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
         }

@@ -15,12 +15,15 @@ use crate::id::TaskId;
 use crate::scheduler::{KeyHasher, TaskKey};
 use crate::snapshot::TaskSnapshot;
 use crate::status::Status;
-use crate::store::{Entry, EntryError, Now, Touch};
+use crate::store::{Entry, Now};
 use crate::time::Timestamp;
 use crate::transition::{Transition, Trigger};
 
+mod batch;
 #[cfg(test)]
 mod tests;
+
+pub(super) use batch::{Batch, Outcome, Part, Verdict};
 
 /// How long a touch may wait for company.
 const TOUCH_DELAY: Duration = Duration::from_millis(200);
@@ -70,44 +73,6 @@ struct Pending {
     uncertain: bool,
     /// Its last state, once the scheduler has forgotten it.
     left: Option<Arc<TaskSnapshot>>,
-}
-
-/// What one write takes along.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) entries: Vec<Entry>,
-    /// For each entry: whose, and up to which version; a touch has none.
-    pub(super) parts: Vec<Part>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Part {
-    pub(super) key: TaskKey,
-    pub(super) version: Option<u64>,
-    /// An earlier write of these rows may have been stored.
-    pub(super) uncertain: bool,
-}
-
-/// How the store answered one entry, as far as the writer could find out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// Accepted.
-    Stored,
-    /// Refused, but only because an earlier write of unknown outcome had been stored at this version.
-    StoredBefore(u64),
-    /// Refused.
-    Refused(EntryError),
-}
-
-/// What came of one task's part of a write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Outcome {
-    /// Written up to this version.
-    Stored(TaskKey, u64),
-    /// Recorded as not written up to this version; it stays in the buffer.
-    Recorded(TaskKey, u64),
-    /// The store had another answer.
-    Refused(TaskKey, EntryError),
 }
 
 #[derive(Debug)]
@@ -288,7 +253,8 @@ impl Journal {
             }
             let version = Some(state.status_version());
             pending.in_flight = version;
-            batch.parts.push(Part { key, version, uncertain: pending.uncertain });
+            let (rows, uncertain) = (pending.rows.len(), pending.uncertain);
+            batch.parts.push(Part { key, version, rows, uncertain });
             batch.entries.push(pending.entry(state));
         }
         if self.touch_at.is_some_and(|at| at <= now) {
@@ -309,24 +275,21 @@ impl Journal {
         batch
     }
 
-    /// The write of this batch was answered entry by entry.
-    pub(super) fn answered(&mut self, batch: Batch, verdicts: Vec<Verdict>) -> Vec<Outcome> {
+    /// A write was answered, with this for each of its parts.
+    pub(super) fn answered(&mut self, answers: Vec<(Part, Verdict)>) -> Vec<Outcome> {
         self.writing = None;
         self.down = None;
-        let mut outcomes = Vec::with_capacity(batch.parts.len());
-        for ((part, entry), verdict) in batch.parts.into_iter().zip(batch.entries).zip(verdicts) {
+        let mut outcomes = Vec::with_capacity(answers.len());
+        for (part, verdict) in answers {
             let Some(version) = part.version else { continue };
-            let rows = entry.into_rows();
-            self.rows -= rows.len();
+            self.rows -= part.rows;
             let Some(pending) = self.pending.get_mut(&part.key) else { continue };
             pending.in_flight = None;
             let stored = match verdict {
                 Verdict::Stored => version,
-                Verdict::StoredBefore(version) => {
-                    let before = pending.rows.len();
-                    let rest = rows.into_iter().filter(|row| row.version > version);
+                Verdict::StoredBefore(version, rest) => {
+                    self.rows += rest.len();
                     pending.rows.splice(0..0, rest);
-                    self.rows += pending.rows.len() - before;
                     version
                 }
                 Verdict::Refused(error) => {
@@ -506,26 +469,6 @@ impl Pending {
             Stored::Version(version) => {
                 Entry::Save { snapshot, expect_version: version, transitions, if_expired: None }
             }
-        }
-    }
-}
-
-impl Batch {
-    fn touch(&mut self, key: TaskKey, state: &TaskSnapshot) {
-        self.parts.push(Part { key, version: None, uncertain: false });
-        self.entries.push(Entry::Touch(Touch {
-            task_id: state.id.clone(),
-            progress: state.progress.clone(),
-            heartbeat_at: state.last_heartbeat_at,
-        }));
-    }
-}
-
-impl Entry {
-    fn into_rows(self) -> Vec<Transition> {
-        match self {
-            Self::Create { transitions, .. } | Self::Save { transitions, .. } => transitions,
-            Self::Touch(_) => Vec::new(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::controller::engine::Engine;
 use crate::controller::guarded::Core;
-use crate::controller::journal::{Batch, Outcome, Verdict};
+use crate::controller::journal::{Batch, Outcome, Part, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
 use crate::linger::linger;
 use crate::scheduler::TaskKey;
@@ -36,26 +36,26 @@ impl Engine {
                 continue;
             }
             self.renew_if_overdue();
-            let written = self.store.write(&batch.entries);
-            let written = written
-                .map(|results| self.verdicts(&batch, results))
-                .map_err(|error| (error.to_string(), self.untenable(&batch, error)));
-            self.with(|core, now| {
-                let outcomes = match written {
-                    Ok(verdicts) => core.journal.answered(batch, verdicts),
-                    Err((error, untenable)) => {
+            match self.store.write(&batch.entries) {
+                Ok(results) => {
+                    let answers = self.answers(batch, results);
+                    self.with(|core, now| {
+                        let outcomes = core.journal.answered(answers);
+                        self.settle_all(core, outcomes, now);
+                    });
+                }
+                Err(error) => {
+                    let (message, untenable) = (error.to_string(), self.untenable(&batch, error));
+                    self.with(|core, now| {
+                        let outcomes = core.journal.failed(batch, &message, now.mono, now.wall);
                         // Before the rest is told that it is recorded.
-                        let outcomes = core.journal.failed(batch, &error, now.mono, now.wall);
                         for (key, why) in untenable {
                             reject(core, key, why);
                         }
-                        outcomes
-                    }
-                };
-                for outcome in outcomes {
-                    self.settle(core, outcome, now);
+                        self.settle_all(core, outcomes, now);
+                    });
                 }
-            });
+            }
         }
     }
 
@@ -166,19 +166,32 @@ impl Engine {
         }
     }
 
-    /// A refusal may only mean that an earlier write, whose outcome is unknown, was stored after all.
-    fn verdicts(&self, batch: &Batch, results: Vec<Result<(), EntryError>>) -> Vec<Verdict> {
-        let mut verdicts = Vec::with_capacity(results.len());
-        for ((part, entry), result) in batch.parts.iter().zip(&batch.entries).zip(results) {
-            verdicts.push(match result {
-                Ok(()) => Verdict::Stored,
-                Err(error) if part.uncertain => {
-                    self.own_write(entry).map_or(Verdict::Refused(error), Verdict::StoredBefore)
-                }
-                Err(error) => Verdict::Refused(error),
-            });
+    /// The same for each of them.
+    pub(super) fn settle_all(&self, core: &mut Core, outcomes: Vec<Outcome>, now: Moment) {
+        for outcome in outcomes {
+            self.settle(core, outcome, now);
         }
-        verdicts
+    }
+
+    /// A refusal may only mean that an earlier write, whose outcome is unknown, was stored after all. Gives
+    /// back here, without the lock, what was written.
+    fn answers(&self, batch: Batch, results: Vec<Result<(), EntryError>>) -> Vec<(Part, Verdict)> {
+        let mut answers = Vec::with_capacity(results.len());
+        for ((part, entry), result) in batch.parts.into_iter().zip(batch.entries).zip(results) {
+            let verdict = match result {
+                Ok(()) => Verdict::Stored,
+                Err(error) => match part.uncertain.then(|| self.own_write(&entry)).flatten() {
+                    Some(version) => {
+                        let rows = entry.into_rows().into_iter();
+                        let later = rows.filter(|row| row.version > version);
+                        Verdict::StoredBefore(version, later.collect())
+                    }
+                    None => Verdict::Refused(error),
+                },
+            };
+            answers.push((part, verdict));
+        }
+        answers
     }
 
     /// Of a write that failed as a whole: the submissions that cannot stand, as far as the store can be read.

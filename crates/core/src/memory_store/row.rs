@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::id::TaskId;
 use crate::snapshot::{Progress, TaskSnapshot};
+use crate::status::Status;
 use crate::store::Touch;
+use crate::text::Text;
 use crate::time::Timestamp;
-use crate::transition::Transition;
+use crate::transition::{Transition, Trigger};
 
 pub(super) struct Row {
     /// Shared with whoever wrote it; without lease, progress and heartbeat.
@@ -13,7 +16,17 @@ pub(super) struct Row {
     progress: Option<Box<Progress>>,
     heartbeat_at: Option<Timestamp>,
     /// Ascending versions.
-    trail: Vec<Transition>,
+    trail: Vec<Step>,
+}
+
+/// A transition without what its row says already: there are many of them.
+struct Step {
+    version: u64,
+    from: Status,
+    to: Status,
+    trigger: Trigger,
+    at: Timestamp,
+    reason: Option<Text>,
 }
 
 impl Row {
@@ -39,8 +52,9 @@ impl Row {
     }
 
     pub(super) fn history(&self, after: u64, limit: usize) -> Vec<Transition> {
-        let start = self.trail.partition_point(|row| row.version <= after);
-        self.trail.iter().skip(start).take(limit).cloned().collect()
+        let start = self.trail.partition_point(|step| step.version <= after);
+        let steps = self.trail.iter().skip(start).take(limit);
+        steps.map(|step| step.of(&self.state.id)).collect()
     }
 
     /// Takes over the new version, but for what only a submission or a touch writes.
@@ -71,13 +85,43 @@ impl Row {
 
     fn append(&mut self, trail: &[Transition]) {
         for transition in trail {
-            if self.trail.last().is_none_or(|last| last.version < transition.version) {
-                self.trail.push(transition.clone());
+            let step = Step::from(transition);
+            if self.trail.last().is_none_or(|last| last.version < step.version) {
+                self.trail.push(step);
             } else if let Err(place) =
-                self.trail.binary_search_by_key(&transition.version, |t| t.version)
+                self.trail.binary_search_by_key(&step.version, |step| step.version)
             {
-                self.trail.insert(place, transition.clone());
+                self.trail.insert(place, step);
             }
+        }
+    }
+}
+
+impl From<&Transition> for Step {
+    fn from(transition: &Transition) -> Self {
+        let Transition { task_id: _, version, from, to, at, trigger, reason } = transition;
+        Self {
+            version: *version,
+            from: *from,
+            to: *to,
+            trigger: *trigger,
+            at: *at,
+            reason: reason.clone(),
+        }
+    }
+}
+
+impl Step {
+    fn of(&self, task: &TaskId) -> Transition {
+        let Self { version, from, to, trigger, at, reason } = self;
+        Transition {
+            task_id: task.clone(),
+            version: *version,
+            from: *from,
+            to: *to,
+            at: *at,
+            trigger: *trigger,
+            reason: reason.clone(),
         }
     }
 }

@@ -74,6 +74,10 @@ impl Desk {
         self.journal.take(now, |key| tasks.iter().find(|(k, _)| *k == key).map(|(_, s)| s))
     }
 
+    fn answered<const N: usize>(&mut self, batch: &Batch, verdicts: [Verdict; N]) -> Vec<Outcome> {
+        self.journal.answered(batch.parts.iter().copied().zip(verdicts).collect())
+    }
+
     fn key(&self, task: usize) -> TaskKey {
         self.tasks[task].0
     }
@@ -101,7 +105,7 @@ fn a_launch_waits_for_company_until_it_is_hurried() {
         task
     });
     let batch = desk.take(at(0));
-    desk.journal.answered(batch, vec![Verdict::Stored, Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored, Verdict::Stored]);
     for task in [short, long] {
         desk.step(task, Status::Running, Trigger::Launched);
     }
@@ -112,11 +116,11 @@ fn a_launch_waits_for_company_until_it_is_hurried() {
     let batch = desk.take(at(0));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3, 4])]);
     desk.journal.hurry();
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     assert!(desk.journal.has_work(at(0)) && !desk.journal.is_patient());
     let batch = desk.take(at(0));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3])]);
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     assert!(desk.journal.is_empty() && desk.journal.unwritten() == 0);
 }
 
@@ -131,12 +135,12 @@ fn what_waits_of_one_task_becomes_one_entry_with_all_rows() {
     // What comes during the write waits for it, and then goes on top of what was stored.
     desk.step(task, Status::Running, Trigger::Launched);
     assert!(!desk.journal.has_work(at(0)));
-    let outcomes = desk.journal.answered(batch, vec![Verdict::Stored]);
+    let outcomes = desk.answered(&batch, [Verdict::Stored]);
     assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 2)]);
     assert!(desk.journal.has_work(at(0)));
     let batch = desk.take(at(0));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3])]);
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     assert!(desk.journal.is_empty() && desk.journal.unwritten() == 0);
 }
 
@@ -161,7 +165,7 @@ fn a_failed_write_is_recorded_and_goes_along_with_the_next() {
     let batch = desk.take(at(1));
     assert!(batch.parts[0].uncertain);
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![1, 2])]);
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     assert_eq!(desk.journal.record_while_down(desk.key(task), wall()), None);
 }
 
@@ -173,8 +177,9 @@ fn a_write_that_was_stored_after_all_leaves_only_the_rest() {
     let batch = desk.take(at(0));
     desk.journal.failed(batch, "no answer", at(0), wall());
     desk.start(task);
-    let batch = desk.take(at(1));
-    let outcomes = desk.journal.answered(batch, vec![Verdict::StoredBefore(1)]);
+    let mut batch = desk.take(at(1));
+    let later = batch.entries.remove(0).into_rows().split_off(1);
+    let outcomes = desk.answered(&batch, [Verdict::StoredBefore(1, later)]);
     assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 1)]);
     let batch = desk.take(at(1));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(1), vec![2])]);
@@ -192,7 +197,7 @@ fn a_store_that_does_not_answer_counts_as_down() {
     assert_eq!(outcomes, [Outcome::Recorded(desk.key(task), 1)]);
     assert_eq!(desk.journal.stalls_at(), None);
     // It answers after all.
-    let outcomes = desk.journal.answered(batch, vec![Verdict::Stored]);
+    let outcomes = desk.answered(&batch, [Verdict::Stored]);
     assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 1)]);
 }
 
@@ -226,7 +231,7 @@ fn an_ended_task_is_written_and_forgotten() {
     assert_eq!(desk.journal.unwritten(), 1);
     let batch = desk.take(at(1));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![1, 2])]);
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     assert_eq!(desk.journal.unwritten(), 0);
     assert!(!desk.journal.is_stored(key));
 }
@@ -241,7 +246,7 @@ fn touches_wait_for_company_and_follow_the_creation() {
     assert!(desk.take(TOUCH_DELAY).entries.is_empty());
     desk.queue(task);
     let batch = desk.take(at(1));
-    desk.journal.answered(batch, vec![Verdict::Stored]);
+    desk.answered(&batch, [Verdict::Stored]);
     desk.journal.touch(desk.key(task), at(1));
     desk.journal.touch(desk.key(task), at(1));
     let batch = desk.take(at(2));
