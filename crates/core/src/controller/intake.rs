@@ -16,7 +16,6 @@ use crate::snapshot::TaskSnapshot;
 use crate::store::{FACT_NUM_BUCKETS, Now, Receipt, ReceiptKind, StoreError};
 use crate::task::TaskDefinition;
 use crate::time::Moment;
-use crate::value::Value;
 
 /// How many submissions are handed over under one lock: others want it too.
 const SUBMIT_CHUNK: usize = 64;
@@ -24,15 +23,14 @@ const SUBMIT_CHUNK: usize = 64;
 /// What the checks of a submission found out.
 pub(super) struct Inspected {
     definition: Arc<TaskDefinition>,
-    args: Value,
     bucket: Option<u32>,
 }
 
 /// A submission that passed every check that needs no lock.
 struct Checked {
+    id: TaskId,
     submission: Submission<Payload>,
     completion: Arc<Completion>,
-    submit: Submit,
 }
 
 /// A submission that the scheduler has, and the store not yet.
@@ -40,7 +38,6 @@ struct Taken {
     key: TaskKey,
     id: TaskId,
     completion: Arc<Completion>,
-    submit: Submit,
 }
 
 impl Controller {
@@ -70,7 +67,10 @@ impl Controller {
                 let given = submit.id.clone().filter(|_| is_down);
                 match given.filter(|id| matches!(self.engine.store.get(id), Ok(Some(_)))) {
                     Some(id) => Err(self.take_over(submit, id)),
-                    None => self.check(submit).map_err(Err),
+                    None => {
+                        let again = submit.id.is_some().then(|| Box::new(submit.clone()));
+                        self.check(submit).map(|checked| (checked, again)).map_err(Err)
+                    }
                 }
             })
             .collect();
@@ -79,19 +79,24 @@ impl Controller {
         while checked.len() > 0 {
             self.engine.with(|core, now| {
                 let chunk = checked.by_ref().take(SUBMIT_CHUNK);
-                taken.extend(chunk.map(|checked| Self::take(core, checked?, now).map_err(Err)));
+                taken.extend(chunk.map(|checked| {
+                    let (checked, again) = checked?;
+                    Ok((Self::take(core, checked, now).map_err(Err)?, again))
+                }));
             });
         }
-        let finish = |taken: Result<Taken, Result<TaskRun, SubmitError>>| match taken {
-            Ok(Taken { key, id, completion, submit }) => match completion.wait_accepted() {
-                Ok(()) => Ok(TaskRun { controller: self.clone(), key, id, completion }),
-                Err(SubmitError::Exists { .. }) => self.take_over(submit, id),
-                Err(error) => Err(error),
-            },
+        let finish = |taken: Result<(Taken, Option<Box<Submit>>), _>| match taken {
+            Ok((Taken { key, id, completion }, again)) => {
+                match (completion.wait_accepted(), again) {
+                    (Ok(()), _) => Ok(TaskRun { controller: self.clone(), key, id, completion }),
+                    (Err(SubmitError::Exists { .. }), Some(again)) => self.take_over(*again, id),
+                    (Err(error), _) => Err(error),
+                }
+            }
             Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
-        if let Some(Ok(last)) = taken.last() {
+        if let Some(Ok((last, _))) = taken.last() {
             let _ = last.completion.wait_accepted();
         }
         taken.into_iter().map(finish).collect()
@@ -99,15 +104,14 @@ impl Controller {
 
     /// Hands a checked submission to the scheduler.
     fn take(core: &mut Core, checked: Checked, now: Moment) -> Result<Taken, SubmitError> {
-        let Checked { submission, completion, submit } = checked;
+        let Checked { id, submission, completion } = checked;
         if !core.is_open {
             return Err(SubmitError::Closed);
         }
-        let id = submission.snapshot.id.clone();
         match core.scheduler.submit(submission, now, &mut core.out) {
             Ok(key) => {
                 core.journal.open(key, id.clone(), None);
-                Ok(Taken { key, id, completion, submit })
+                Ok(Taken { key, id, completion })
             }
             Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
         }
@@ -125,40 +129,43 @@ impl Controller {
         };
         engine.executor.check(&definition.target).map_err(SubmitError::Unsupported)?;
         submit.check()?;
-        let args = submit.args.clone().map_err(SubmitError::Args)?;
+        let args = submit.args.as_ref().map_err(|error| SubmitError::Args(error.clone()))?;
         args.check().map_err(SubmitError::Args)?;
         let bucket = engine.ownership.place(submit.bucket_key.as_deref())?;
-        Ok(Inspected { definition, args, bucket })
+        Ok(Inspected { definition, bucket })
     }
 
     /// Everything about a submission that can be checked without the lock.
     fn check(&self, submit: Submit) -> Result<Checked, SubmitError> {
         let engine = &*self.engine;
-        let Inspected { definition, args, bucket } = self.inspect(&submit)?;
+        let Inspected { definition, bucket } = self.inspect(&submit)?;
         if bucket.is_some() {
             self.pin_num_buckets()?;
         }
-        let id = submit.id.clone().unwrap_or_else(TaskId::generate);
-        let at = engine.clock.wall();
-        let name = Arc::clone(&definition.name);
-        let mut snapshot = TaskSnapshot::pending(id, name, engine.node.owner.clone(), at);
         let policy = engine.policy(&submit, &definition);
+        let tags = submit.all_tags(&definition);
+        let id = submit.id.unwrap_or_else(TaskId::generate);
+        let at = engine.clock.wall();
+        let (name, owner) = (Arc::clone(&definition.name), engine.node.owner.clone());
+        let mut snapshot = TaskSnapshot::pending(id.clone(), name, owner, at);
         snapshot.max_attempts = policy.retry.max_attempts.get();
-        snapshot.label = submit.label.clone();
+        snapshot.label = submit.label;
         snapshot.bucket = bucket;
-        snapshot.bucket_key = submit.bucket_key.clone();
-        snapshot.tags = submit.all_tags(&definition);
+        snapshot.bucket_key = submit.bucket_key;
+        snapshot.tags = tags;
         snapshot.priority = submit.priority.unwrap_or(definition.defaults.priority);
         snapshot.supervisor = Some(engine.incarnation().clone());
         let completion = Arc::new(Completion::default());
-        let upstream = Arc::clone(&submit.upstream);
-        let waits_for = Arc::clone(&submit.waits_for);
-        let target = definition.target.clone();
-        let work = Work { target, args: Ok(args), upstream, waits_for };
+        let work = Work {
+            target: definition.target.clone(),
+            args: Ok(submit.args.map_err(SubmitError::Args)?),
+            upstream: submit.upstream,
+            waits_for: submit.waits_for,
+        };
         let payload = Payload::new(work, Arc::clone(&completion));
         let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
-        let submission = Submission { snapshot, policy, entrance, payload };
-        Ok(Checked { submission, completion, submit })
+        let submission = Submission { snapshot: snapshot.into(), policy, entrance, payload };
+        Ok(Checked { id, submission, completion })
     }
 
     /// The first bucketed submission records the store's bucket count (spec 3).
@@ -189,12 +196,12 @@ impl Controller {
             self.check(Submit { id: Some(id.clone()), ..submit })?;
         let Some(stored) = self.engine.store.get(&id)? else { return refuse(NotAdoptable::Raced) };
         let holder_lives = self.client().has_live_holder(&stored)?;
-        let fresh = submission.snapshot;
+        let fresh = Arc::unwrap_or_clone(submission.snapshot);
         if let Err(why) = adoptable(&stored, &fresh.name, fresh.bucket, holder_lives) {
             return refuse(why);
         }
         let version = stored.status_version();
-        submission.snapshot = TaskSnapshot {
+        submission.snapshot = Arc::new(TaskSnapshot {
             label: fresh.label,
             max_attempts: fresh.max_attempts.max(stored.attempt + 1),
             tags: fresh.tags,
@@ -203,7 +210,7 @@ impl Controller {
             supervisor: fresh.supervisor,
             lease_until: None,
             ..stored
-        };
+        });
         submission.entrance = Entrance::Adopted;
         let key = self.engine.with(|core, now| {
             if !core.is_open {

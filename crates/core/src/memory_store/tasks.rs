@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque, hash_map};
 use std::sync::Arc;
 
-use crate::id::{IncarnationId, TaskId};
+use crate::id::{IdHashes, IncarnationId, TaskId};
 use crate::memory_store::nodes::Nodes;
 use crate::memory_store::row::Row;
 use crate::snapshot::TaskSnapshot;
@@ -21,7 +21,7 @@ pub(super) struct Tasks {
     rows: VecDeque<Option<Row>>,
     /// The sequence number of the first of them.
     first: u64,
-    by_id: HashMap<TaskId, u64>,
+    by_id: HashMap<TaskId, u64, IdHashes>,
     /// What most queries ask for, so that ended tasks cost them nothing.
     unfinished: BTreeSet<u64>,
 }

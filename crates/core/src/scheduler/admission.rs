@@ -80,7 +80,7 @@ pub(super) struct Admission {
     buckets: HashMap<u32, LimitId>,
     resources: HashMap<Text, LimitId>,
     lanes: Vec<Lane>,
-    lane_of: HashMap<Arc<[LimitId]>, LaneId>,
+    lane_of: BTreeMap<Arc<[LimitId]>, LaneId>,
     ready: BTreeSet<(Rank, LaneId)>,
 }
 
@@ -104,7 +104,7 @@ impl Admission {
             limits: permits,
             buckets: HashMap::new(),
             lanes: Vec::new(),
-            lane_of: HashMap::new(),
+            lane_of: BTreeMap::new(),
             ready: BTreeSet::new(),
         }
     }
@@ -123,10 +123,10 @@ impl Admission {
                 all.len() - 1
             }));
         }
-        let limits: Arc<[LimitId]> = limits.into();
-        if let Some(id) = self.lane_of.get(&limits) {
+        if let Some(id) = self.lane_of.get(limits.as_slice()) {
             return *id;
         }
+        let limits: Arc<[LimitId]> = limits.into();
         let id = self.lanes.len();
         let waiting = BTreeMap::new();
         self.lanes.push(Lane { limits: limits.clone(), waiting, place: Place::Empty });

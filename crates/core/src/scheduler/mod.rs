@@ -29,7 +29,7 @@ use admission::Admission;
 use slab::Slab;
 use task::{Carried, Carrier, Phase, RunTime, Task};
 
-use crate::id::TaskId;
+use crate::id::{IdHashes, TaskId};
 use crate::machine;
 use crate::snapshot::{Progress, TaskSnapshot};
 use crate::status::Status;
@@ -41,7 +41,7 @@ use crate::transition::Trigger;
 #[derive(Debug)]
 pub struct Submission<P> {
     /// Its state: `pending` at version 0, or the stored state of a task to adopt.
-    pub snapshot: TaskSnapshot,
+    pub snapshot: Arc<TaskSnapshot>,
     /// What it is held to.
     pub policy: Arc<Policy>,
     /// How it starts.
@@ -53,7 +53,7 @@ pub struct Submission<P> {
 /// All unfinished tasks of one controller. `P` is what the controller keeps with each.
 pub struct Scheduler<P> {
     tasks: Slab<Task<P>>,
-    ids: HashMap<TaskId, TaskKey>,
+    ids: HashMap<TaskId, TaskKey, IdHashes>,
     admission: Admission,
     timers: BTreeSet<(Duration, TaskKey)>,
     entries: u64,
@@ -66,7 +66,7 @@ impl<P> Scheduler<P> {
     pub fn new(limits: &Limits, seed: u64) -> Self {
         Self {
             tasks: Slab::default(),
-            ids: HashMap::new(),
+            ids: HashMap::default(),
             admission: Admission::new(limits),
             timers: BTreeSet::new(),
             entries: 0,
@@ -90,7 +90,7 @@ impl<P> Scheduler<P> {
         };
         let settled = snapshot.status_version();
         let key = self.tasks.insert(Task {
-            snapshot: Arc::new(snapshot),
+            snapshot,
             policy,
             payload,
             phase: Phase::Idle,

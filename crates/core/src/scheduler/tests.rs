@@ -163,8 +163,12 @@ impl World {
                 snapshot.max_attempts = policy.retry.max_attempts.get();
                 let max_attempts = snapshot.max_attempts;
                 let entrance = if blocked { Entrance::Blocked } else { Entrance::Queued };
-                let submission =
-                    Submission { snapshot, policy: Arc::new(policy), entrance, payload: () };
+                let submission = Submission {
+                    snapshot: snapshot.into(),
+                    policy: Arc::new(policy),
+                    entrance,
+                    payload: (),
+                };
                 let key = self.scheduler.submit(submission, self.now, &mut self.out).ok().unwrap();
                 self.max_attempts.insert(key, max_attempts);
                 self.keys.push(key);

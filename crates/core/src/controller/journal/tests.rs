@@ -38,7 +38,7 @@ impl Desk {
         let id = TaskId::new(id).unwrap();
         let task = TaskSnapshot::pending(id.clone(), "t", "owner".into(), wall());
         let submission = Submission {
-            snapshot: task.clone(),
+            snapshot: task.clone().into(),
             policy: Arc::new(Policy {
                 retry: crate::RetryPolicy::default(),
                 timeout: crate::Timeout::default(),
