@@ -27,7 +27,7 @@ macro_rules! text_id {
             /// A fresh one: sorts by creation time, unique across processes and machines.
             #[must_use]
             pub fn generate() -> Self {
-                Self(unique())
+                Self(Ids::new().next())
             }
 
             /// The text itself.
@@ -64,21 +64,44 @@ text_id! {
     CommandId, "command id"
 }
 
-/// 12 hexadecimal digits of milliseconds, 16 of randomness, 4 that count. The process takes part, since a
-/// fork inherits seed and count.
-fn unique() -> Text {
-    static COUNTER: AtomicU64 = AtomicU64::new(0);
-    thread_local!(static SEED: RandomState = RandomState::new());
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
-    let count = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let random = SEED.with(|seed| seed.hash_one((count, std::process::id())));
-    let number = (millis << 80) | (u128::from(random) << 16) | u128::from(count & 0xffff);
-    let mut digits = [b'0'; 32];
-    for (i, digit) in digits.iter_mut().rev().enumerate() {
-        let value = (number >> (4 * i)) as u8 & 0xf;
-        *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
+/// Makes ids: 12 hexadecimal digits of milliseconds, 16 of randomness, 4 that count.
+#[derive(Debug)]
+pub(crate) struct Ids {
+    seed: u64,
+    count: AtomicU64,
+}
+
+impl Ids {
+    /// Seeded at random. The process takes part, since a fork inherits what its randomness comes from; what
+    /// was made before a fork is not for both sides of it.
+    pub(crate) fn new() -> Self {
+        Self { seed: RandomState::new().hash_one(std::process::id()), count: AtomicU64::new(0) }
     }
-    std::str::from_utf8(&digits).unwrap_or_default().into()
+
+    /// The next one.
+    pub(crate) fn task(&self) -> TaskId {
+        TaskId(self.next())
+    }
+
+    fn next(&self) -> Text {
+        let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let random = scatter(self.seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        let number = (millis << 80) | (u128::from(random) << 16) | u128::from(count & 0xffff);
+        let mut digits = [b'0'; 32];
+        for (i, digit) in digits.iter_mut().rev().enumerate() {
+            let value = (number >> (4 * i)) as u8 & 0xf;
+            *digit = if value < 10 { b'0' + value } else { b'a' + value - 10 };
+        }
+        std::str::from_utf8(&digits).unwrap_or_default().into()
+    }
+}
+
+/// One to one, and without any pattern to see (splitmix64).
+const fn scatter(mut number: u64) -> u64 {
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 /// Hashes ids for maps that every task passes through several times, at a fraction of the standard hasher's
@@ -144,8 +167,10 @@ mod tests {
 
     #[test]
     fn generated_ids_are_valid_and_distinct() {
-        let ids: HashSet<TaskId> = (0..10_000).map(|_| TaskId::generate()).collect();
-        assert_eq!(ids.len(), 10_000);
+        let ids = Ids::new();
+        let single = (0..10_000).map(|_| TaskId::generate());
+        let ids: HashSet<TaskId> = single.chain((0..10_000).map(|_| ids.task())).collect();
+        assert_eq!(ids.len(), 20_000);
         assert!(ids.iter().all(|id| TaskId::new(id.as_str()).is_ok() && id.as_str().len() == 32));
     }
 

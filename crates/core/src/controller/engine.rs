@@ -20,7 +20,7 @@ use crate::controller::lease::Lease;
 use crate::controller::submit::Submit;
 use crate::executor::{AttemptSink, Executor, Launch, Report};
 use crate::failure::{Failure, FailureKind};
-use crate::id::{IncarnationId, TaskId};
+use crate::id::{Ids, IncarnationId, TaskId};
 use crate::ownership::Ownership;
 use crate::scheduler::{Action, Policy, TaskKey};
 use crate::status::Status;
@@ -46,6 +46,7 @@ pub(super) struct Engine {
     policies: RwLock<HashMap<Text, Arc<Policy>>>,
     pub(super) ownership: Ownership,
     pub(super) node: Node,
+    pub(super) ids: Ids,
     pub(super) options: Options,
     pub(super) inbox: Inbox,
     pub(super) lease: Lease,
@@ -95,6 +96,7 @@ impl Engine {
             policies: RwLock::default(),
             ownership,
             node,
+            ids: Ids::new(),
             options,
             inbox: Inbox::default(),
             lease: Lease::default(),

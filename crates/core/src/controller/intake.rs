@@ -144,7 +144,7 @@ impl Controller {
         }
         let policy = engine.policy(&submit, &definition);
         let tags = submit.all_tags(&definition);
-        let id = submit.id.unwrap_or_else(TaskId::generate);
+        let id = submit.id.unwrap_or_else(|| engine.ids.task());
         let at = engine.clock.wall();
         let (name, owner) = (Arc::clone(&definition.name), engine.node.owner.clone());
         let mut snapshot = TaskSnapshot::pending(id.clone(), name, owner, at);
