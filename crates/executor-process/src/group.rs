@@ -106,6 +106,18 @@ impl Group {
         }
     }
 
+    /// Ends it, and collects the leader; `false` when the leader is nobody that we may signal.
+    pub(crate) fn end(&mut self) -> bool {
+        let _ = self.signal(Signal::KILL);
+        if pidfd_send_signal(&self.pidfd, Signal::KILL).is_err() {
+            return false;
+        }
+        let id = || WaitId::PidFd(self.pidfd.as_fd());
+        while let Err(Errno::INTR) = waitid(id(), WaitIdOptions::EXITED) {}
+        self.reaped = true;
+        true
+    }
+
     fn wait(&self, options: WaitIdOptions) -> Option<Exit> {
         let id = WaitId::PidFd(self.pidfd.as_fd());
         match waitid(id, options | WaitIdOptions::NOHANG) {

@@ -29,6 +29,7 @@ use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
+use crate::question::Question;
 use crate::reactor::{NewChild, report};
 use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn_if};
@@ -246,7 +247,7 @@ impl Shared {
         let argv: Vec<&CStr> = argv.iter().map(CString::as_c_str).collect();
         let (program, env, dir) = (c_path(&file)?, variables.entries(), c_path(&cwd)?);
         let start = Start::of(launch, command.serves.as_deref().unwrap_or(&launch.name));
-        let server_since = command.serves.as_ref().map(|_| Instant::now());
+        let is_server = command.serves.is_some();
         let partner = command.serves.map_or(Partner::Command, |task| Partner::Server { task });
         let mut channel = Channel::new(up, down, &Down::Start(start), Session::new(partner));
         // Its orders lie ready, so that a child waits for nothing that this process does later.
@@ -269,7 +270,8 @@ impl Shared {
             ],
             place: Place::OwnGroup,
         };
-        let leader = spawn_if(&child, || launch.sink.may_begin()).map_err(|error| {
+        let mut question = Question::new(&*launch.sink);
+        let leader = spawn_if(&child, || question.ask()).map_err(|error| {
             discard();
             match error {
                 Errno::MFILE | Errno::NFILE => descriptors(error),
@@ -280,8 +282,13 @@ impl Shared {
             discard();
             return Ok(None);
         };
-        let group = Group::of_new_child(leader)
+        let mut group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
+        // Until then the guardian knows it by its pipe.
+        if !question.confirm(&mut group) {
+            discard();
+            return Ok(None);
+        }
         let known_to = announced.started(&group);
         let output = Output::new(out, err, log);
         let sink = Arc::clone(&launch.sink);
@@ -290,7 +297,7 @@ impl Shared {
             id: job.id,
             group,
             grace,
-            server_since,
+            server_since: is_server.then(Instant::now),
             output,
             channel,
             sink,

@@ -15,6 +15,7 @@
 //! | `module` | executables that serve their tasks by name |
 //! | `child` | one child's life, a pure state machine |
 //! | `mailbox` `source` `reactor` `launcher` | the threads |
+//! | `question` | whether a child may begin, though we may have stood still |
 //! | `guardian` | survives the supervisor by a moment |
 //! | `executor` | the port's implementation |
 //!
@@ -68,6 +69,8 @@ mod procfs;
 mod program;
 #[cfg(target_os = "linux")]
 mod protocol;
+#[cfg(target_os = "linux")]
+mod question;
 #[cfg(target_os = "linux")]
 mod reactor;
 #[cfg(target_os = "linux")]

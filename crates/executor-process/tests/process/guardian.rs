@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use chongming_executor_process::{ExecutorError, ProcessExecutor};
 
-use crate::support::{Rig, TEST_PROGRAM, is_gone, wait_until_gone};
+use crate::support::{Rig, TEST_PROGRAM, bearers_of, is_gone, wait_until_gone};
 
 fn supervise(count: &str, script: &str) -> Child {
     Command::new(TEST_PROGRAM)
@@ -61,14 +61,7 @@ fn nothing_survives_a_supervisor_that_is_killed_amid_its_launches() {
 
 /// Waits until no process with this in its arguments lives; each one is waited for by its pidfd.
 fn wait_for_no_guardian(mark: &str) {
-    let find = || {
-        std::fs::read_dir("/proc").unwrap().flatten().find_map(|entry| {
-            let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
-            let arguments = std::fs::read(entry.path().join("cmdline")).ok()?;
-            String::from_utf8_lossy(&arguments).contains(mark).then_some(pid)
-        })
-    };
-    while let Some(pid) = find() {
+    while let Some(pid) = bearers_of(mark).next() {
         wait_until_gone(pid);
     }
 }

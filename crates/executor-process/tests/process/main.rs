@@ -15,4 +15,5 @@ mod modules;
 mod output;
 mod pausing;
 mod protocol;
+mod standstill;
 mod stopping;

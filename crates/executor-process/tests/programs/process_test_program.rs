@@ -6,6 +6,9 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use chongming_core::{AttemptSink, Executor, Launch, Report, Target, TaskId, Value};
 use chongming_executor_process::{Command, ProcessExecutor, init_with};
@@ -20,7 +23,7 @@ fn main() {
     }
     match std::env::var("TEST_MODULE").as_deref() {
         Ok("hangs") => loop {
-            std::thread::park();
+            thread::park();
         },
         Ok("floods") => flood(),
         _ => {}
@@ -33,18 +36,32 @@ fn main() {
     }
 }
 
-/// Starts the same command `count` times without a pause, says `launched`, and waits to be killed.
+/// Starts the same command `count` times without a pause, says `launched`, and waits to be killed. Told so, it
+/// answers late that an attempt may begin, and never when asked again.
 fn supervise(count: u32, argv: impl Iterator<Item = String>) {
-    struct Loud;
+    struct Loud {
+        late: Option<Duration>,
+        was_asked: AtomicBool,
+    }
     impl AttemptSink for Loud {
         fn report(&self, report: Report) {
             let _ = writeln!(std::io::stdout(), "{report:?}");
         }
 
         fn may_begin(&self) -> bool {
+            let was_asked = self.was_asked.swap(true, Ordering::SeqCst);
+            match self.late {
+                Some(_) if was_asked => loop {
+                    thread::park();
+                },
+                Some(late) => thread::sleep(late),
+                None => {}
+            }
             true
         }
     }
+    let late = std::env::var("TEST_ANSWERS_LATE").ok();
+    let late = late.map(|ms| Duration::from_millis(ms.parse().unwrap()));
     let echo = |bytes: &[u8]| {
         let _ = std::io::stdout().write_all(bytes);
     };
@@ -59,11 +76,11 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
             args: Value::Null,
             upstream: Arc::default(),
             files: None,
-            sink: Arc::new(Loud),
+            sink: Arc::new(Loud { late, was_asked: AtomicBool::new(false) }),
         });
     }
     loop {
-        std::thread::park();
+        thread::park();
     }
 }
 

@@ -20,7 +20,7 @@ use chongming_core::{
 use chongming_executor_process::{Command, ProcessExecutor, ProcessExecutorBuilder};
 
 /// Long enough for any machine; only a broken test waits for it.
-const DEADLINE: Duration = Duration::from_secs(60);
+pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Something that others change and we wait for.
 pub struct Watched<T> {
@@ -123,6 +123,17 @@ pub fn launch(
     files: Option<AttemptFiles>,
 ) -> Attempt {
     let reports = Arc::new(Watched::new(Vec::new()));
+    launch_to(executor, command, files, Arc::new(Sink(Arc::clone(&reports))), reports)
+}
+
+/// The same with a sink of the test's own, which passes on what is reported.
+pub fn launch_to(
+    executor: &ProcessExecutor,
+    command: Command,
+    files: Option<AttemptFiles>,
+    sink: Arc<dyn AttemptSink>,
+    reports: Arc<Watched<Vec<Report>>>,
+) -> Attempt {
     let carrier = executor.launch(Launch {
         task_id: TaskId::new("task").unwrap(),
         name: "job".into(),
@@ -131,7 +142,7 @@ pub fn launch(
         args: Value::Null,
         upstream: Arc::default(),
         files,
-        sink: Arc::new(Sink(Arc::clone(&reports))),
+        sink,
     });
     Attempt { carrier, reports }
 }
@@ -221,6 +232,15 @@ pub fn state(pid: i32) -> Option<char> {
 
 pub fn is_gone(pid: i32) -> bool {
     state(pid).is_none()
+}
+
+/// The processes with this in their arguments.
+pub fn bearers_of(mark: &str) -> impl Iterator<Item = i32> + '_ {
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(move |entry| {
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
+        let arguments = std::fs::read(entry.path().join("cmdline")).ok()?;
+        String::from_utf8_lossy(&arguments).contains(mark).then_some(pid)
+    })
 }
 
 /// Waits for a process that is not ours to end: its pidfd tells.

@@ -1,0 +1,153 @@
+//! Much time passes between the answer that an attempt may begin and the start of its child.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use chongming_core::{AttemptEnd, AttemptFiles, AttemptSink, Report, Signal};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use crate::support::{
+    Attempt, DEADLINE, Rig, Sink, TEST_PROGRAM, Watched, bearers_of, launch_to, sh, state,
+    wait_until_gone,
+};
+
+/// Longer than an answer is good for.
+const LATE: Duration = Duration::from_millis(100);
+
+/// Answers late that the attempt may begin, and once more as it is told, given what is in the command's arguments.
+struct Late<F> {
+    reports: Sink,
+    mark: String,
+    was_asked: AtomicBool,
+    again: F,
+}
+
+impl<F: Fn(&str) -> bool + Send + Sync> AttemptSink for Late<F> {
+    fn report(&self, report: Report) {
+        self.reports.report(report);
+    }
+
+    fn may_begin(&self) -> bool {
+        if !self.was_asked.swap(true, Ordering::SeqCst) {
+            thread::sleep(LATE);
+            return true;
+        }
+        (self.again)(&self.mark)
+    }
+}
+
+/// Waits until a process with this in its arguments is stopped.
+fn wait_until_held(mark: &str) -> i32 {
+    let limit = Instant::now() + DEADLINE;
+    loop {
+        if let Some(pid) = bearers_of(mark).find(|pid| state(*pid) == Some('T')) {
+            return pid;
+        }
+        assert!(Instant::now() < limit, "nothing with {mark} is held");
+        thread::yield_now();
+    }
+}
+
+/// A script that waits, without a process of its own, until the pipe is written to.
+fn waiting(fifo: &Path) -> String {
+    mknodat(CWD, fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    format!("echo leader $$; read line < {}; exit 0", fifo.display())
+}
+
+fn launch_late<F>(rig: &Rig, script: &str, again: F) -> Attempt
+where
+    F: Fn(&str) -> bool + Send + Sync + 'static,
+{
+    let mark = format!("late-{}", rig.dir.path().display());
+    let script = format!("# {mark}\n{script}");
+    let reports = Arc::new(Watched::new(Vec::new()));
+    let was_asked = AtomicBool::new(false);
+    let sink = Late { reports: Sink(Arc::clone(&reports)), mark, was_asked, again };
+    let files = AttemptFiles { log: rig.log(), artifact_dir: rig.dir.path().join("task/1") };
+    launch_to(&rig.executor, sh(&script), Some(files), Arc::new(sink), reports)
+}
+
+#[test]
+fn what_may_not_begin_any_more_is_as_if_it_had_never_been_launched() {
+    let no: fn() -> bool = || false;
+    for again in [no, || panic!("a test's")] {
+        let rig = Rig::new();
+        let held = Arc::new(Watched::new(None));
+        let seen = Arc::clone(&held);
+        let attempt = launch_late(&rig, &waiting(&rig.dir.path().join("fifo")), move |mark| {
+            let pid = wait_until_held(mark);
+            seen.change(|seen| *seen = Some(pid));
+            again()
+        });
+        assert!(attempt.interrupted().contains("before it was launched"));
+        let interrupted = |report: &Report| {
+            matches!(report, Report::Ended(AttemptEnd::Interrupted { message: Some(_) }))
+        };
+        attempt.reports.get(|all| assert!(all.len() == 1 && interrupted(&all[0]), "{all:?}"));
+        let process = format!("/proc/{}", held.get(|pid| pid.unwrap()));
+        assert!(!Path::new(&process).exists(), "not even a zombie is left");
+        assert!(!rig.log().exists() && !rig.dir.path().join("task/1").exists());
+    }
+}
+
+#[test]
+fn what_still_may_goes_on_as_if_nothing_had_been() {
+    let rig = Rig::new();
+    let fifo = rig.dir.path().join("fifo");
+    let attempt = launch_late(&rig, &waiting(&fifo), |mark| wait_until_held(mark) > 0);
+    let leader = rig.number("leader");
+    attempt.launched();
+    for epoch in 1..=2 {
+        attempt.carrier.signal(Signal::Pause { epoch });
+        attempt.paused(epoch);
+        assert_eq!(state(leader), Some('T'));
+        attempt.carrier.signal(Signal::Resume);
+    }
+    std::fs::write(&fifo, "go\n").unwrap();
+    attempt.completed();
+    assert_eq!(std::fs::read_to_string(rig.log()).unwrap(), format!("leader {leader}\n"));
+}
+
+#[test]
+fn one_that_is_too_quick_to_be_held_has_ended_as_any() {
+    let rig = Rig::new();
+    launch_late(&rig, "echo done; exit 3", |_| true).failed();
+    assert_eq!(std::fs::read_to_string(rig.log()).unwrap(), "done\n");
+}
+
+#[test]
+fn what_is_asked_for_while_it_is_held_comes_after() {
+    let rig = Rig::new();
+    let gate = Arc::new(Watched::new(false));
+    let opened = Arc::clone(&gate);
+    let attempt = launch_late(&rig, "echo leader $$; exec sleep 1000", move |_| {
+        opened.wait("the pause", |open| open.then_some(true))
+    });
+    attempt.carrier.signal(Signal::Pause { epoch: 1 });
+    gate.change(|open| *open = true);
+    attempt.paused(1);
+    attempt.carrier.signal(Signal::Resume);
+    rig.number("leader");
+    attempt.stop();
+    assert_eq!(attempt.interrupted(), "killed by signal 15 (SIGTERM)");
+}
+
+#[test]
+fn a_supervisor_that_is_killed_meanwhile_leaves_nothing_behind() {
+    let mark = format!("orphan-{}", std::process::id());
+    let script = format!("# {mark}\nsleep 1000; :");
+    let mut supervisor = Command::new(TEST_PROGRAM)
+        .args(["supervise", "1", "/bin/sh", "-c", &script])
+        .env("TEST_ANSWERS_LATE", LATE.as_millis().to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let held = wait_until_held(&mark);
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    wait_until_gone(held);
+}
