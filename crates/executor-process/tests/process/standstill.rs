@@ -1,5 +1,7 @@
 //! Much time passes between the answer that an attempt may begin and the start of its child.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -52,10 +54,13 @@ fn wait_until_held(mark: &str) -> i32 {
     }
 }
 
-/// A script that waits, without a process of its own, until the pipe is written to.
-fn waiting(fifo: &Path) -> String {
-    mknodat(CWD, fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
-    format!("echo leader $$; read line < {}; exit 0", fifo.display())
+/// A script that waits for two lines, without a process of its own, and where they are written.
+fn waiting(rig: &Rig) -> (String, File) {
+    let fifo = rig.dir.path().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let lines = File::options().read(true).write(true).open(&fifo).unwrap();
+    let script = "read line; echo second $$; read line; exit 0";
+    (format!("echo first $$; {{ {script}; }} < {}", fifo.display()), lines)
 }
 
 fn launch_late<F>(rig: &Rig, script: &str, again: F) -> Attempt
@@ -78,7 +83,8 @@ fn what_may_not_begin_any_more_is_as_if_it_had_never_been_launched() {
         let rig = Rig::new();
         let held = Arc::new(Watched::new(None));
         let seen = Arc::clone(&held);
-        let attempt = launch_late(&rig, &waiting(&rig.dir.path().join("fifo")), move |mark| {
+        let (script, _lines) = waiting(&rig);
+        let attempt = launch_late(&rig, &script, move |mark| {
             let pid = wait_until_held(mark);
             seen.change(|seen| *seen = Some(pid));
             again()
@@ -97,19 +103,21 @@ fn what_may_not_begin_any_more_is_as_if_it_had_never_been_launched() {
 #[test]
 fn what_still_may_goes_on_as_if_nothing_had_been() {
     let rig = Rig::new();
-    let fifo = rig.dir.path().join("fifo");
-    let attempt = launch_late(&rig, &waiting(&fifo), |mark| wait_until_held(mark) > 0);
-    let leader = rig.number("leader");
+    let (script, mut lines) = waiting(&rig);
+    let attempt = launch_late(&rig, &script, |mark| wait_until_held(mark) > 0);
     attempt.launched();
+    lines.write_all(b"go\n").unwrap();
+    let leader = rig.number("second");
     for epoch in 1..=2 {
         attempt.carrier.signal(Signal::Pause { epoch });
         attempt.paused(epoch);
         assert_eq!(state(leader), Some('T'));
         attempt.carrier.signal(Signal::Resume);
     }
-    std::fs::write(&fifo, "go\n").unwrap();
+    lines.write_all(b"go\n").unwrap();
     attempt.completed();
-    assert_eq!(std::fs::read_to_string(rig.log()).unwrap(), format!("leader {leader}\n"));
+    let log = std::fs::read_to_string(rig.log()).unwrap();
+    assert_eq!(log, format!("first {leader}\nsecond {leader}\n"));
 }
 
 #[test]
