@@ -11,7 +11,7 @@
 //!   made of the launch and of a [`Control`](chongming_core::Control) that gets the signals: these do the pausing,
 //!   the interruption and the difference between `Completed` and `Interrupted` for you, wherever the body runs.
 //! - An executor that starts processes asks [`may_begin`](chongming_core::AttemptSink::may_begin) directly before
-//!   it starts one; `run_body` does it for what it runs.
+//!   it starts one, and again when it finds that it stood still in between; `run_body` asks for what it runs.
 //! - `abilities` are promises. With `hard_stop`, `Kill` ends a body that does not listen, and the end is reported
 //!   when it is really gone. Without, `Kill` gives the carrier up: its place is free at once, and no end is
 //!   claimed before the body has returned.
