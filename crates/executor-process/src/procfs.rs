@@ -3,7 +3,9 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::Read;
+use std::time::Duration;
 
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, RawPid};
 
 /// The fields of `/proc/<pid>/stat` that we use.
@@ -47,6 +49,13 @@ impl Stat {
             flags: fields.nth(3)?.parse().ok()?,
             start_time: fields.nth(12)?.parse().ok()?,
         })
+    }
+
+    /// No later than this it was started, as time since boot.
+    pub(crate) fn started_by(&self) -> Duration {
+        const SECOND: u64 = 1_000_000_000;
+        let tick = SECOND / clock_ticks_per_second().max(1);
+        Duration::from_nanos(self.start_time.saturating_add(1).saturating_mul(tick))
     }
 
     /// Has it ended, but for being waited for?

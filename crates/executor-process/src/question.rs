@@ -5,21 +5,23 @@
 //! at the clock: when the child has been started, which is when its program is just being loaded.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use chongming_core::AttemptSink;
-use rustix::process::Signal as Posix;
-use rustix::time::{ClockId, Timespec, clock_gettime};
+use rustix::process::{Pid, Signal as Posix};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::group::Group;
+use crate::procfs::Stat;
 
 /// How long an answer is good for: half of the shortest lease, since a lease is renewed for an answer when that
 /// much of it is gone.
-const GOOD_FOR: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const GOOD_FOR: Duration = Duration::from_millis(50);
 
 /// The question about one attempt.
 pub(crate) struct Question<'a> {
     sink: &'a dyn AttemptSink,
-    asked: Timespec,
+    asked: Duration,
 }
 
 impl<'a> Question<'a> {
@@ -33,24 +35,93 @@ impl<'a> Question<'a> {
         self.sink.may_begin()
     }
 
-    /// May its child go on, which was just started? Asked again, with the child held, when the answer is old. When
-    /// it may not, it has been ended.
+    /// May its child go on, which was just started? Asked again, with the child held, when it was started on an
+    /// answer that was old by then. When it may not, it has been ended.
     pub(crate) fn confirm(&mut self, group: &mut Group) -> bool {
         // One that nobody may hold any more goes the way of all children.
-        if now() - self.asked <= GOOD_FOR || group.signal(Posix::STOP).is_err() {
+        if now().saturating_sub(self.asked) <= GOOD_FOR || group.signal(Posix::STOP).is_err() {
             return true;
         }
-        // A panic must not leave it held.
-        let may = catch_unwind(AssertUnwindSafe(|| self.ask())).unwrap_or(false);
+        // Where this process stood still after the start, the child has run meanwhile, as others have. A panic must
+        // not leave it held.
+        let may = self.was_good_for(group.leader())
+            || catch_unwind(AssertUnwindSafe(|| self.ask())).unwrap_or(false);
         if !may && group.end() {
             return false;
         }
         let _ = group.signal(Posix::CONT);
         true
     }
+
+    /// Was the answer good when this process was started?
+    fn was_good_for(&self, leader: Pid) -> bool {
+        Stat::of(leader.as_raw_nonzero().get())
+            .is_some_and(|stat| stat.started_by() <= self.asked + GOOD_FOR)
+    }
 }
 
-/// By the clock that goes on while the machine sleeps.
-fn now() -> Timespec {
-    clock_gettime(ClockId::Boottime)
+/// The time since boot, also while the machine slept.
+fn now() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chongming_core::Report;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use crate::sys::{Place, Spawn, spawn};
+
+    /// Says no, and counts.
+    #[derive(Default)]
+    struct No(AtomicU32);
+
+    impl AttemptSink for No {
+        fn report(&self, _: Report) {}
+
+        fn may_begin(&self) -> bool {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            false
+        }
+    }
+
+    fn child() -> Group {
+        let leader = spawn(&Spawn {
+            program: c"/bin/sleep",
+            argv: &[c"sleep", c"1000"],
+            env: &[],
+            cwd: c"/",
+            fds: &[],
+            place: Place::OwnGroup,
+        });
+        Group::of_new_child(leader.unwrap()).unwrap()
+    }
+
+    fn stand_still() {
+        std::thread::sleep(GOOD_FOR * 2);
+    }
+
+    #[test]
+    fn a_child_that_was_started_in_time_goes_on_however_late_it_is_looked_at() {
+        let sink = No::default();
+        let mut group = child();
+        let mut question = Question::new(&sink);
+        stand_still();
+        assert!(question.confirm(&mut group));
+        assert_eq!(sink.0.load(Ordering::SeqCst), 0);
+        assert!(!group.is_leader_stopped());
+        assert!(group.end());
+    }
+
+    #[test]
+    fn one_that_was_started_late_ends_by_a_second_no() {
+        let sink = No::default();
+        let mut question = Question::new(&sink);
+        stand_still();
+        let mut group = child();
+        assert!(!question.confirm(&mut group));
+        assert_eq!(sink.0.load(Ordering::SeqCst), 1);
+        assert!(!group.end(), "nothing is left");
+    }
 }
