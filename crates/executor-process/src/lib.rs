@@ -7,7 +7,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `sys` | the only `unsafe`: `posix_spawn`, and signals for a pinned group |
-//! | `procfs` `group` `orphans` `exit` | processes, their groups, what leaves those, and their ends |
+//! | `procfs` `group` `orphans` `exit` `remark` | processes, their groups, what leaves those, and their ends |
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
 //! | `protocol` | the conversation with children that know us |
@@ -73,6 +73,8 @@ mod protocol;
 mod question;
 #[cfg(target_os = "linux")]
 mod reactor;
+#[cfg(target_os = "linux")]
+mod remark;
 #[cfg(target_os = "linux")]
 mod serve;
 #[cfg(target_os = "linux")]

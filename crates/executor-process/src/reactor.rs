@@ -7,10 +7,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chongming_core::{AttemptEnd, AttemptSink, Report, Signal, clean};
+use chongming_core::{AttemptSink, Report, Signal};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::process::{Pid, RawPid, Signal as Posix};
+use rustix::process::{Pid, RawPid, Signal as Posix, test_kill_process};
 use rustix::time::Timespec;
 
 use crate::Echo;
@@ -24,6 +24,7 @@ use crate::orphans::{self, Escaped, Orphanage, Whose};
 use crate::output::{Output, State, Stream};
 use crate::procfs::living_members;
 use crate::protocol::{Channel, Down, Heard, Pending};
+use crate::remark;
 use crate::source::{Source, Watch};
 use crate::sys;
 
@@ -292,11 +293,13 @@ impl Reactor {
                     Act::Signal(signal) => {
                         // Found before the signal, which may take the tie to them.
                         let escaped = search.escaped(id, child).found;
-                        let sent = child.group.signal(signal);
+                        let _ = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
-                        if signal == Posix::KILL && sent == Err(Errno::PERM) && escaped.is_empty() {
-                            child.out_of_reach = living_members(child.group.leader()).collect();
-                            events.push_back(Event::OutOfReach);
+                        if signal == Posix::KILL && child.exit.is_some() && escaped.is_empty() {
+                            child.out_of_reach = out_of_reach(child.group.leader());
+                            if !child.out_of_reach.is_empty() {
+                                events.push_back(Event::OutOfReach);
+                            }
                         }
                     }
                     Act::TellStop => {
@@ -350,7 +353,7 @@ impl Reactor {
         for heard in child.channel.drain(&mut self.buffer, told) {
             self.heard(&mut child, &heard);
         }
-        let left = [left_unknown(&child.unknown), left_out_of_reach(&child.out_of_reach)];
+        let left = [remark::unknown(&child.unknown), remark::out_of_reach(&child.out_of_reach)];
         for remark in left.iter().flatten() {
             child.output.keep(format!("[warn] {remark}\n").as_bytes(), self.echo.as_ref());
         }
@@ -367,8 +370,10 @@ impl Reactor {
         // Everything of the child is let go before its end is told.
         let Child { sink, output, group, channel, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
-        let end = with_remark(end, output.log_problem());
-        let end = left.iter().fold(end, |end, remark| with_remark(end, remark.as_deref()));
+        let [unknown, out_of_reach] = &left;
+        let end = remark::with(end, output.log_problem());
+        let end = remark::with(end, unknown.as_deref());
+        let end = remark::with_survivors(end, out_of_reach.as_deref());
         drop((output, group));
         report(&*sink, end);
     }
@@ -556,34 +561,11 @@ pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
     let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
 }
 
-/// A failure also tells what was wrong with its log, and every end but a success what may be left.
-fn with_remark(end: Report, remark: Option<&str>) -> Report {
-    let Some(remark) = remark else { return end };
-    match end {
-        Report::Ended(AttemptEnd::Failed(mut failure)) => {
-            failure.message = clean(&format!("{} ({remark})", failure.message));
-            Report::Ended(AttemptEnd::Failed(failure))
-        }
-        Report::Ended(AttemptEnd::Interrupted { message }) => {
-            let message = message.map_or_else(|| remark.into(), |m| format!("{m} ({remark})"));
-            Report::Ended(AttemptEnd::Interrupted { message: Some(clean(&message)) })
-        }
-        other => other,
-    }
-}
-
-/// What to say of processes whose origin nobody knows.
-fn left_unknown(processes: &[RawPid]) -> Option<String> {
-    let left = "what has left its group and cleared its environment may go on: of this or another task is process";
-    (!processes.is_empty()).then(|| format!("{left} {}", list(processes)))
-}
-
-/// What to say of processes that nobody but another user may end.
-fn left_out_of_reach(processes: &[RawPid]) -> Option<String> {
-    let left = "what runs as another user could not be ended and goes on: process";
-    (!processes.is_empty()).then(|| format!("{left} {}", list(processes)))
-}
-
-fn list(processes: &[RawPid]) -> String {
-    processes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// The living members of this group, if none of them may be signalled by us.
+fn out_of_reach(group: Pid) -> Vec<RawPid> {
+    let living: Vec<RawPid> = living_members(group).collect();
+    let may_signal = |pid: &RawPid| {
+        Pid::from_raw(*pid).is_none_or(|pid| test_kill_process(pid) != Err(Errno::PERM))
+    };
+    if living.iter().any(may_signal) { Vec::new() } else { living }
 }

@@ -190,6 +190,11 @@ pub enum AttemptEnd {
         /// Exit code or error, where there is one.
         message: Option<Text>,
     },
+    /// It was told to end, and something of it that cannot be ended goes on.
+    Unkillable {
+        /// What.
+        message: Text,
+    },
     /// It is gone and nobody can say how it ended.
     Vanished {
         /// What is known.

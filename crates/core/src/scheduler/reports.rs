@@ -86,7 +86,9 @@ impl<P> Scheduler<P> {
                 AttemptEnd::Completed(_) | AttemptEnd::Failed(_) => {
                     self.step(key, Status::Running, Trigger::Launched, None, now.wall, out);
                 }
-                AttemptEnd::Interrupted { .. } | AttemptEnd::Vanished { .. } => {}
+                AttemptEnd::Interrupted { .. }
+                | AttemptEnd::Unkillable { .. }
+                | AttemptEnd::Vanished { .. } => {}
             }
         }
         match (end, self.take_stop(key)) {
@@ -108,7 +110,10 @@ impl<P> Scheduler<P> {
                 let failure = Failure::new(FailureKind::Exception, message);
                 self.failed(key, failure, trigger, true, now, out);
             }
-            (AttemptEnd::Vanished { message }, _) => {
+            (AttemptEnd::Unkillable { message }, Some(_)) => {
+                self.lost(key, Trigger::StopUnconfirmed, &message, now, out);
+            }
+            (AttemptEnd::Unkillable { message }, None) | (AttemptEnd::Vanished { message }, _) => {
                 self.lost(key, Trigger::Vanished, &message, now, out);
             }
         }

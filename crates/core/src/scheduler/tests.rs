@@ -40,7 +40,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => index().prop_map(Event::Skip),
         4 => index().prop_map(Event::Settle),
         4 => Just(Event::SettleAll),
-        10 => (index(), 0usize..9).prop_map(|(i, kind)| Event::Report(i, kind)),
+        10 => (index(), 0usize..10).prop_map(|(i, kind)| Event::Report(i, kind)),
         3 => (index(), 0usize..6).prop_map(|(i, cause)| Event::End(i, cause)),
         3 => (index(), 1u64..40).prop_map(|(i, limit)| Event::Pause(i, limit)),
         2 => index().prop_map(Event::Resume),
@@ -128,7 +128,8 @@ impl World {
             4 => Report::Ended(AttemptEnd::Failed(failure(FailureKind::Exception))),
             5 => Report::Ended(AttemptEnd::Interrupted { message: None }),
             6 => Report::Ended(AttemptEnd::Vanished { message: "gone".into() }),
-            7 => Report::Paused { epoch: 0 },
+            7 => Report::Ended(AttemptEnd::Unkillable { message: "it goes on".into() }),
+            8 => Report::Paused { epoch: 0 },
             _ => {
                 let status = self.scheduler.snapshot(key).map(|task| task.status());
                 if matches!(status, Some(Status::Starting | Status::Stopping)) {
@@ -430,6 +431,18 @@ fn what_cannot_be_killed_is_lost_and_frees_its_slot() {
     assert_eq!(words(&world, key).last().unwrap(), "stopping→lost runtime:stop_unconfirmed");
     let next = world.scheduler.snapshot(world.keys[1]).unwrap();
     assert_eq!(next.status(), Status::Starting);
+}
+
+#[test]
+fn what_goes_on_in_spite_of_a_stop_is_lost_and_not_retried() {
+    let (mut world, key) = one(2);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Advance(40));
+    world.handle(Event::Report(0, 7));
+    assert_eq!(
+        words(&world, key)[3..],
+        ["running→stopping runtime:timeout_attempt", "stopping→lost runtime:stop_unconfirmed"]
+    );
 }
 
 #[test]

@@ -61,7 +61,9 @@ pub(super) fn carry(
             uplink.send(&Up::Failure(failure).encode());
         }
         // The end of this process says it.
-        AttemptEnd::Interrupted { message: None } | AttemptEnd::Vanished { .. } => {}
+        AttemptEnd::Interrupted { message: None }
+        | AttemptEnd::Unkillable { .. }
+        | AttemptEnd::Vanished { .. } => {}
     }
     Ok(())
 }

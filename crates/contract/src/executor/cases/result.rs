@@ -25,6 +25,7 @@ fn fails_as(
         }
         end @ (AttemptEnd::Completed(_)
         | AttemptEnd::Interrupted { .. }
+        | AttemptEnd::Unkillable { .. }
         | AttemptEnd::Vanished { .. }) => {
             let expected = format_args!("a failure of kind {kind}");
             Err(Breach::of("the end", expected, format_args!("{end:?}")))
@@ -80,7 +81,9 @@ pub(in crate::executor) fn a_crash_harms_nobody(stage: Stage<'_>) -> Outcome {
         let is_told = match &end {
             AttemptEnd::Failed(failure) => failure.kind == FailureKind::Crashed,
             AttemptEnd::Vanished { .. } => true,
-            AttemptEnd::Completed(_) | AttemptEnd::Interrupted { .. } => false,
+            AttemptEnd::Completed(_)
+            | AttemptEnd::Interrupted { .. }
+            | AttemptEnd::Unkillable { .. } => false,
         };
         if !is_told {
             let seen = format_args!("{end:?}");
