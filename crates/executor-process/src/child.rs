@@ -1,560 +1,139 @@
-//! The life of one child as a pure state machine: events and the time in, acts out.
-//!
-//! It makes no system call; the reactor carries out what it answers.
+//! What the reactor keeps of each child, and where else its processes may be.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::Signal as Posix;
+use chongming_core::AttemptSink;
+use rustix::process::{Pid, RawPid};
 
-/// Longest time that what is left of a group gets when its leader has ended.
-const LEFT_OVER_GRACE: Duration = Duration::from_secs(1);
-/// First and longest time between two looks at a group that should become empty.
-const EMPTY_LOOK: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(50));
-/// First time between two looks at a leader that should stop; it doubles with each.
-const STOPPED_LOOK: Duration = Duration::from_millis(1);
-/// When that time would grow beyond this, the group is continued for a moment and suspended again. A leader
-/// that waits for the first step of a child of its own (`vfork`) cannot stop before that child, if the signal
-/// met both in that moment, is continued.
-const STOP_AGAIN: Duration = Duration::from_millis(16);
-/// Longest time that a program which is to serve a task may take to say so.
-pub(crate) const HELLO_LIMIT: Duration = Duration::from_secs(30);
+use crate::environment::attempt_mark;
+use crate::exit::Exit;
+use crate::group::Group;
+use crate::guardian::GuardianNumber;
+use crate::life::Life;
+use crate::mailbox::ChildId;
+use crate::orphans::{Escaped, Orphanage, Whose};
+use crate::output::{Output, Stream};
+use crate::protocol::{Channel, Down, Pending};
+use crate::source::{Source, Watch};
 
-/// What happens to a child. The reactor looks whether the leader has ended before it passes on a request,
-/// and tells that first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
-    /// It runs.
-    Started,
-    /// It shall end.
-    Stop,
-    /// It shall end at once.
-    Kill,
-    /// It shall be suspended.
-    Pause {
-        /// The number of the pause.
-        epoch: u64,
-    },
-    /// It shall go on.
-    Resume,
-    /// By the task protocol: it does these by itself from now on.
-    Hello {
-        /// A stop.
-        stop: bool,
-        /// A pause.
-        pause: bool,
-    },
-    /// By the task protocol: it speaks another version, and so is of no use.
-    Foreign,
-    /// By the task protocol: it has suspended itself.
-    SaidPaused {
-        /// For this pause; `None` = for the latest.
-        epoch: Option<u64>,
-    },
-    /// The leader has ended.
-    LeaderEnded,
-    /// Answer to [`Act::LookWhetherStopped`].
-    Stopped(bool),
-    /// Answer to [`Act::LookWhetherEmpty`].
-    Empty(bool),
-    /// Nobody in the group may be signalled by us.
-    OutOfReach,
-    /// The time asked for by [`Act::WakeAt`] has come.
-    Tick,
+/// A child that was just started.
+pub(crate) struct NewChild {
+    pub(crate) id: ChildId,
+    pub(crate) group: Group,
+    pub(crate) grace: Duration,
+    /// When it was started, if it is to serve a task.
+    pub(crate) server_since: Option<Instant>,
+    pub(crate) output: Output,
+    pub(crate) channel: Channel,
+    pub(crate) sink: Arc<dyn AttemptSink>,
+    /// The guardian that knows of it.
+    pub(crate) known_to: Option<GuardianNumber>,
+    /// Is its end waited for?
+    pub(crate) is_watched: bool,
 }
 
-/// What is to be done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Act {
-    /// Signal the whole group.
-    Signal(Posix),
-    /// By the task protocol: tell it to end.
-    TellStop,
-    /// By the task protocol: tell it to suspend itself.
-    TellPause {
-        /// The number of the pause.
-        epoch: u64,
-    },
-    /// By the task protocol: tell it to go on.
-    TellResume,
-    /// See whether the leader is stopped.
-    LookWhetherStopped,
-    /// See whether the group is empty.
-    LookWhetherEmpty,
-    /// Tick at this time; replaces an earlier one.
-    WakeAt(Instant),
-    /// The pause with this number is reached.
-    Paused {
-        /// The number.
-        epoch: u64,
-    },
-    /// Nothing is left: report the end.
-    End,
+impl NewChild {
+    /// Makes the reactor wait for it; `true` when the reactor has to look at it before anything happens.
+    pub(crate) fn watch(&mut self, watch: &Watch) -> bool {
+        let id = self.id;
+        for stream in [Stream::Out, Stream::Err] {
+            if let Some(fd) = self.output.descriptor(stream) {
+                let _ = watch.readable(Source::Stream(id, stream), fd);
+            }
+        }
+        if let Some(up) = self.channel.up() {
+            let _ = watch.readable(Source::Up(id), up);
+        }
+        if self.channel.flush() == Pending::More
+            && let Some(down) = self.channel.down()
+        {
+            watch.writable(Source::Down(id), down);
+        }
+        self.is_watched = watch.readable(Source::Leader(id), self.group.pidfd()).is_ok();
+        // One that serves has a time limit.
+        !self.is_watched || self.server_since.is_some()
+    }
 }
 
-/// One child's state.
-#[derive(Debug)]
-pub(crate) struct Life {
-    left_over_grace: Duration,
-    phase: Phase,
-    told_to_end: bool,
-    killing: bool,
-    /// When it is killed unless it has said hello by then.
-    hello_by: Option<Instant>,
-    /// When it is killed for being of no use.
-    foreign_until: Option<Instant>,
-    handles_stop: bool,
-    handles_pause: bool,
+/// A child that runs, or of which something is left.
+pub(crate) struct Child {
+    pub(crate) group: Group,
+    pub(crate) life: Life,
+    /// Was it reported as launched?
+    pub(crate) launched: bool,
+    pub(crate) exit: Option<Exit>,
+    pub(crate) output: Output,
+    pub(crate) channel: Channel,
+    /// The latest request to stop, for the task protocol.
+    pub(crate) stop: Option<Down>,
+    pub(crate) tick_at: Option<Instant>,
+    /// Processes that may be left of it, when it was last looked.
+    pub(crate) unknown: Vec<RawPid>,
+    /// Members of its group that we may not signal: programs that run as another user.
+    pub(crate) out_of_reach: Vec<RawPid>,
+    pub(crate) sink: Arc<dyn AttemptSink>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Running,
-    /// Suspended, but the leader has not stopped yet.
-    Stopping {
-        epoch: u64,
-        wait: Duration,
-    },
-    /// Continued for a moment, to be suspended again.
-    Loosened {
-        epoch: u64,
-    },
-    Stopped,
-    /// By the task protocol: asked to suspend itself.
-    Asked {
-        epoch: u64,
-    },
-    /// By the task protocol: it has.
-    Obeying,
-    LeftOvers {
-        told: bool,
-        kill_at: Instant,
-        wait: Duration,
-    },
-    Ended,
-}
-
-impl Life {
-    /// A child that was just started; `grace` is its command's.
-    pub(crate) fn new(grace: Duration) -> Self {
+impl Child {
+    /// Nothing has happened to it yet.
+    pub(crate) fn new(new: NewChild) -> Self {
+        let NewChild { group, grace, server_since, output, channel, sink, .. } = new;
         Self {
-            left_over_grace: grace.min(LEFT_OVER_GRACE),
-            phase: Phase::Running,
-            told_to_end: false,
-            killing: false,
-            hello_by: None,
-            foreign_until: None,
-            handles_stop: false,
-            handles_pause: false,
+            group,
+            life: server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at)),
+            launched: server_since.is_none(),
+            exit: None,
+            output,
+            channel,
+            stop: None,
+            tick_at: None,
+            unknown: Vec::new(),
+            out_of_reach: Vec::new(),
+            sink,
         }
     }
 
-    /// The same for a program that is to serve a task: it must say so in time, and then stops and pauses by
-    /// itself.
-    pub(crate) fn of_server(grace: Duration, now: Instant) -> Self {
-        Self {
-            hello_by: Some(now + HELLO_LIMIT),
-            handles_stop: true,
-            handles_pause: true,
-            ..Self::new(grace)
+    /// Tells it something by the task protocol.
+    pub(crate) fn tell(&mut self, id: ChildId, message: &Down, watch: &Watch) {
+        if self.channel.tell(message) == Pending::More
+            && let Some(down) = self.channel.down()
+        {
+            watch.writable(Source::Down(id), down);
         }
     }
 
-    /// Was it told to end while its leader lived?
-    pub(crate) const fn told_to_end(&self) -> bool {
-        self.told_to_end
-    }
-
-    /// One step. What is to be done is added to `acts`, in order.
-    pub(crate) fn on(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
-        match self.phase {
-            Phase::Running
-            | Phase::Stopping { .. }
-            | Phase::Loosened { .. }
-            | Phase::Stopped
-            | Phase::Asked { .. }
-            | Phase::Obeying => self.alive(event, now, acts),
-            Phase::LeftOvers { told, kill_at, wait } => {
-                self.left_overs(event, now, (told, kill_at, wait), acts);
-            }
-            Phase::Ended => {}
-        }
-    }
-
-    fn alive(&mut self, event: Event, now: Instant, acts: &mut Vec<Act>) {
-        match event {
-            Event::Started => acts.extend(self.hello_by.map(Act::WakeAt)),
-            Event::Stop => {
-                self.told_to_end = true;
-                self.phase = Phase::Running;
-                let how = if self.handles_stop { Act::TellStop } else { Act::Signal(Posix::TERM) };
-                // A suspended command does what it has to only when it is continued.
-                acts.extend([how, Act::Signal(Posix::CONT)]);
-            }
-            Event::Kill => {
-                self.told_to_end = true;
-                self.killing = true;
-                self.phase = Phase::Running;
-                acts.push(Act::Signal(Posix::KILL));
-            }
-            Event::Pause { .. } if self.told_to_end || self.foreign_until.is_some() => {}
-            Event::Pause { epoch } if self.handles_pause && !self.is_suspended_by_signal() => {
-                self.phase = Phase::Asked { epoch };
-                acts.push(Act::TellPause { epoch });
-            }
-            Event::Pause { epoch } => self.suspend(epoch, acts),
-            Event::Resume if self.told_to_end => {}
-            Event::Resume => {
-                let asked = matches!(self.phase, Phase::Asked { .. } | Phase::Obeying);
-                self.phase = Phase::Running;
-                acts.push(if asked { Act::TellResume } else { Act::Signal(Posix::CONT) });
-            }
-            Event::Foreign => {
-                let kill_at = now + self.left_over_grace;
-                self.foreign_until = Some(kill_at);
-                self.phase = Phase::Running;
-                acts.extend([
-                    Act::Signal(Posix::TERM),
-                    Act::Signal(Posix::CONT),
-                    Act::WakeAt(kill_at),
-                ]);
-            }
-            Event::Hello { stop, pause } => {
-                self.hello_by = None;
-                self.handles_stop = stop;
-                self.handles_pause = pause;
-            }
-            Event::SaidPaused { epoch: said } => {
-                let Phase::Asked { epoch } = self.phase else { return };
-                if said.is_none_or(|said| said == epoch) {
-                    self.phase = Phase::Obeying;
-                    acts.push(Act::Paused { epoch });
-                }
-            }
-            Event::LeaderEnded => {
-                let kill_at = if self.killing { now } else { now + self.left_over_grace };
-                self.phase = Phase::LeftOvers { told: false, kill_at, wait: EMPTY_LOOK.0 };
-                acts.push(Act::LookWhetherEmpty);
-            }
-            Event::Stopped(reached) => {
-                let Phase::Stopping { epoch, wait } = self.phase else { return };
-                if reached {
-                    self.phase = Phase::Stopped;
-                    acts.push(Act::Paused { epoch });
-                } else if wait < STOP_AGAIN {
-                    self.phase = Phase::Stopping { epoch, wait: wait * 2 };
-                    acts.push(Act::WakeAt(now + wait));
-                } else {
-                    self.phase = Phase::Loosened { epoch };
-                    acts.extend([Act::Signal(Posix::CONT), Act::WakeAt(now + STOPPED_LOOK)]);
-                }
-            }
-            Event::Tick => match self.phase {
-                Phase::Stopping { .. } => acts.push(Act::LookWhetherStopped),
-                Phase::Loosened { epoch } => self.suspend(epoch, acts),
-                Phase::Running | Phase::Stopped | Phase::Asked { .. } | Phase::Obeying => {
-                    if [self.hello_by, self.foreign_until].iter().flatten().any(|at| now >= *at) {
-                        self.killing = true;
-                        acts.push(Act::Signal(Posix::KILL));
-                    }
-                }
-                Phase::LeftOvers { .. } | Phase::Ended => {}
-            },
-            // The leader's end is still to come.
-            Event::Empty(_) | Event::OutOfReach => {}
-        }
-    }
-
-    const fn is_suspended_by_signal(&self) -> bool {
-        match self.phase {
-            Phase::Stopping { .. } | Phase::Loosened { .. } | Phase::Stopped => true,
-            Phase::Running
-            | Phase::Asked { .. }
-            | Phase::Obeying
-            | Phase::LeftOvers { .. }
-            | Phase::Ended => false,
-        }
-    }
-
-    fn suspend(&mut self, epoch: u64, acts: &mut Vec<Act>) {
-        self.phase = Phase::Stopping { epoch, wait: STOPPED_LOOK };
-        acts.extend([Act::Signal(Posix::STOP), Act::LookWhetherStopped]);
-    }
-
-    fn left_overs(
-        &mut self,
-        event: Event,
-        now: Instant,
-        (told, kill_at, wait): (bool, Instant, Duration),
-        acts: &mut Vec<Act>,
-    ) {
-        match event {
-            Event::Empty(true) | Event::OutOfReach => {
-                self.phase = Phase::Ended;
-                acts.push(Act::End);
-            }
-            Event::Empty(false) => {
-                self.killing |= now >= kill_at;
-                if self.killing {
-                    acts.push(Act::Signal(Posix::KILL));
-                } else if !told {
-                    acts.extend([Act::Signal(Posix::TERM), Act::Signal(Posix::CONT)]);
-                }
-                let next = (wait * 2).min(EMPTY_LOOK.1);
-                self.phase = Phase::LeftOvers { told: true, kill_at, wait: next };
-                let look_at = now + wait;
-                acts.push(Act::WakeAt(if self.killing { look_at } else { look_at.min(kill_at) }));
-            }
-            Event::Kill => {
-                self.killing = true;
-                acts.push(Act::LookWhetherEmpty);
-            }
-            Event::Tick => acts.push(Act::LookWhetherEmpty),
-            // The leader's end decided already; the rest is being told to end.
-            Event::Started
-            | Event::Stop
-            | Event::Pause { .. }
-            | Event::Resume
-            | Event::Hello { .. }
-            | Event::Foreign
-            | Event::SaidPaused { .. }
-            | Event::LeaderEnded
-            | Event::Stopped(_) => {}
-        }
+    /// The inodes of the pipes that only its processes hold.
+    fn pipes(&self) -> HashSet<u64> {
+        let streams = [Stream::Out, Stream::Err].map(|stream| self.output.descriptor(stream));
+        let all = streams.into_iter().chain([self.channel.up(), self.channel.down()]).flatten();
+        all.filter_map(|fd| rustix::fs::fstat(fd).ok()).map(|stat| stat.st_ino).collect()
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What is needed to find processes that left their group.
+pub(crate) struct Search<'a> {
+    pub(crate) orphanage: Option<&'a Orphanage>,
+    pub(crate) token: &'a str,
+    pub(crate) guardian: Option<Pid>,
+    pub(crate) leaders: &'a HashSet<RawPid>,
+    pub(crate) is_alone: bool,
+}
 
-    const TERM: Act = Act::Signal(Posix::TERM);
-    const CONT: Act = Act::Signal(Posix::CONT);
-    const KILL: Act = Act::Signal(Posix::KILL);
-    const STOP: Act = Act::Signal(Posix::STOP);
-
-    /// Feeds events, each at its millisecond, and compares everything that is to be done.
-    fn check(grace_ms: u64, steps: &[(u64, Event, &[Act])]) -> Life {
-        check_life(Life::new(Duration::from_millis(grace_ms)), steps)
-    }
-
-    fn check_life(mut life: Life, steps: &[(u64, Event, &[Act])]) -> Life {
-        let start = epoch();
-        for (ms, event, expected) in steps {
-            let mut acts = Vec::new();
-            life.on(*event, start + Duration::from_millis(*ms), &mut acts);
-            assert_eq!(&acts, expected, "{event:?} at {ms}");
-        }
-        life
-    }
-
-    fn epoch() -> Instant {
-        use std::sync::OnceLock;
-        static START: OnceLock<Instant> = OnceLock::new();
-        *START.get_or_init(Instant::now)
-    }
-
-    fn wake(ms: u64) -> Act {
-        Act::WakeAt(epoch() + Duration::from_millis(ms))
-    }
-
-    #[test]
-    fn a_program_that_does_not_serve_is_killed_in_time() {
-        let limit = HELLO_LIMIT.as_millis() as u64;
-        let new = || Life::of_server(Duration::from_secs(10), epoch());
-        let told = check_life(
-            new(),
-            &[
-                (0, Event::Started, &[wake(limit)]),
-                (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
-                (limit - 1, Event::Tick, &[]),
-                (limit, Event::Tick, &[KILL]),
-                (limit, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            ],
-        )
-        .told_to_end();
-        assert!(!told);
-        check_life(
-            new(),
-            &[
-                (0, Event::Started, &[wake(limit)]),
-                (9, Event::Hello { stop: true, pause: true }, &[]),
-                (limit, Event::Tick, &[]),
-                (limit, Event::Stop, &[Act::TellStop, CONT]),
-            ],
-        );
-    }
-
-    #[test]
-    fn one_that_speaks_another_version_is_ended() {
-        let life = check(
-            200,
-            &[
-                (0, Event::Started, &[]),
-                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
-                (1, Event::Foreign, &[TERM, CONT, wake(201)]),
-                (2, Event::Pause { epoch: 2 }, &[]),
-                (201, Event::Tick, &[KILL]),
-            ],
-        );
-        assert!(!life.told_to_end());
-    }
-
-    #[test]
-    fn a_clean_end_needs_one_look() {
-        let life = check(
-            10_000,
-            &[
-                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (0, Event::Empty(true), &[Act::End]),
-                (1, Event::Kill, &[]),
-            ],
-        );
-        assert!(!life.told_to_end());
-    }
-
-    #[test]
-    fn left_overs_are_terminated_then_killed() {
-        check(
-            8,
-            &[
-                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
-                (5, Event::Tick, &[Act::LookWhetherEmpty]),
-                (5, Event::Empty(false), &[wake(8)]),
-                (8, Event::Tick, &[Act::LookWhetherEmpty]),
-                (8, Event::Empty(false), &[KILL, wake(28)]),
-                (28, Event::Tick, &[Act::LookWhetherEmpty]),
-                (28, Event::Empty(true), &[Act::End]),
-            ],
-        );
-    }
-
-    #[test]
-    fn left_overs_get_a_second_at_most() {
-        check(
-            60_000,
-            &[
-                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
-                (1000, Event::Empty(false), &[KILL, wake(1010)]),
-                (1010, Event::OutOfReach, &[Act::End]),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_kill_reaches_left_overs_at_once() {
-        let life = check(
-            10_000,
-            &[
-                (0, Event::Stop, &[TERM, CONT]),
-                (9, Event::Kill, &[KILL]),
-                (10, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (10, Event::Empty(false), &[KILL, wake(15)]),
-                (15, Event::Empty(true), &[Act::End]),
-            ],
-        );
-        assert!(life.told_to_end());
-        let life = check(
-            10_000,
-            &[
-                (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
-                (1, Event::Stop, &[]),
-                (2, Event::Kill, &[Act::LookWhetherEmpty]),
-                (2, Event::Empty(false), &[KILL, wake(12)]),
-            ],
-        );
-        assert!(!life.told_to_end(), "its own end came first");
-    }
-
-    #[test]
-    fn a_pause_is_reached_when_the_leader_is_stopped() {
-        check(
-            10_000,
-            &[
-                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
-                (0, Event::Stopped(false), &[wake(1)]),
-                (1, Event::Tick, &[Act::LookWhetherStopped]),
-                (1, Event::Stopped(false), &[wake(3)]),
-                (3, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
-                (4, Event::Resume, &[CONT]),
-                (5, Event::Pause { epoch: 2 }, &[STOP, Act::LookWhetherStopped]),
-                (6, Event::Resume, &[CONT]),
-                (7, Event::Stopped(true), &[]),
-                (8, Event::Tick, &[]),
-                (9, Event::Pause { epoch: 3 }, &[STOP, Act::LookWhetherStopped]),
-                (9, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-                (9, Event::Stopped(true), &[]),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_leader_that_cannot_stop_gets_another_chance() {
-        check(
-            10_000,
-            &[
-                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
-                (0, Event::Stopped(false), &[wake(1)]),
-                (1, Event::Stopped(false), &[wake(3)]),
-                (3, Event::Stopped(false), &[wake(7)]),
-                (7, Event::Stopped(false), &[wake(15)]),
-                (15, Event::Tick, &[Act::LookWhetherStopped]),
-                (15, Event::Stopped(false), &[CONT, wake(16)]),
-                (16, Event::Tick, &[STOP, Act::LookWhetherStopped]),
-                (16, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
-            ],
-        );
-    }
-
-    #[test]
-    fn what_it_handles_is_told_by_the_protocol() {
-        check(
-            10_000,
-            &[
-                (0, Event::Hello { stop: true, pause: true }, &[]),
-                (1, Event::SaidPaused { epoch: None }, &[]),
-                (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
-                (2, Event::SaidPaused { epoch: None }, &[Act::Paused { epoch: 1 }]),
-                (3, Event::Resume, &[Act::TellResume]),
-                (4, Event::Pause { epoch: 2 }, &[Act::TellPause { epoch: 2 }]),
-                (4, Event::SaidPaused { epoch: Some(1) }, &[]),
-                (5, Event::SaidPaused { epoch: Some(2) }, &[Act::Paused { epoch: 2 }]),
-                (6, Event::Stop, &[Act::TellStop, CONT]),
-                (7, Event::Kill, &[KILL]),
-            ],
-        );
-    }
-
-    #[test]
-    fn what_it_does_not_handle_goes_by_signals() {
-        check(
-            10_000,
-            &[
-                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
-                (0, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
-                (1, Event::Hello { stop: false, pause: true }, &[]),
-                (2, Event::Pause { epoch: 2 }, &[STOP, Act::LookWhetherStopped]),
-                (3, Event::Stopped(true), &[Act::Paused { epoch: 2 }]),
-                (4, Event::Resume, &[CONT]),
-                (5, Event::Pause { epoch: 3 }, &[Act::TellPause { epoch: 3 }]),
-                (6, Event::Stop, &[TERM, CONT]),
-            ],
-        );
-    }
-
-    #[test]
-    fn a_stop_continues_what_is_suspended_and_no_pause_undoes_it() {
-        check(
-            10_000,
-            &[
-                (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
-                (0, Event::Stopped(true), &[Act::Paused { epoch: 1 }]),
-                (1, Event::Stop, &[TERM, CONT]),
-                (2, Event::Pause { epoch: 2 }, &[]),
-                (2, Event::Resume, &[]),
-            ],
-        );
+impl Search<'_> {
+    /// Those of one child.
+    pub(crate) fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
+        let Some(orphanage) = self.orphanage else { return Escaped::default() };
+        orphanage.escaped(&Whose {
+            leader: child.group.leader(),
+            leader_lives: child.exit.is_none(),
+            guardian: self.guardian,
+            token: self.token,
+            mark: &|| attempt_mark(self.token, id),
+            pipes: &|| child.pipes(),
+            leaders: self.leaders,
+            is_alone: self.is_alone,
+        })
     }
 }

@@ -3,7 +3,7 @@
 use chongming_core::{AttemptEnd, Failure, FailureKind, Text, Value, clean};
 use rustix::process::WaitIdStatus;
 
-use crate::child::HELLO_LIMIT;
+use crate::life::HELLO_LIMIT;
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group, pidfd_open,
-    pidfd_send_signal, waitid, waitpid,
+    Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group,
+    pidfd_open, pidfd_send_signal, test_kill_process, waitid, waitpid,
 };
 
 use crate::exit::Exit;
@@ -96,6 +96,15 @@ impl Group {
         }
         // What is left may be nothing but zombies.
         procfs::living_members(self.leader).next().is_none()
+    }
+
+    /// The members that have not ended, if none of them may be signalled by us: they run as another user.
+    pub(crate) fn out_of_reach(&self) -> Vec<RawPid> {
+        let living: Vec<RawPid> = procfs::living_members(self.leader).collect();
+        let may_signal = |pid: &RawPid| {
+            Pid::from_raw(*pid).is_none_or(|pid| test_kill_process(pid) != Err(Errno::PERM))
+        };
+        if living.iter().any(may_signal) { Vec::new() } else { living }
     }
 
     /// Collects the leader, so that no zombie stays.

@@ -20,6 +20,7 @@ use chongming_core::{
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::child::NewChild;
 use crate::command::{Command, command_of};
 use crate::environment::{Inherited, SERVE_ARGUMENT};
 use crate::group::Group;
@@ -30,7 +31,7 @@ use crate::output::Output;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::question::Question;
-use crate::reactor::{NewChild, report};
+use crate::reactor::report;
 use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn_if};
 

@@ -13,8 +13,8 @@
 //! | `protocol` | the conversation with children that know us |
 //! | `serve` | the other side of it, in a child that is this program |
 //! | `module` | executables that serve their tasks by name |
-//! | `child` | one child's life, a pure state machine |
-//! | `mailbox` `source` `reactor` `launcher` | the threads |
+//! | `life` | one child's life, a pure state machine |
+//! | `mailbox` `source` `reactor` `child` `launcher` | the threads, and what they have of a child |
 //! | `question` | whether a child may begin, though we may have stood still |
 //! | `guardian` | survives the supervisor by a moment |
 //! | `executor` | the port's implementation |
@@ -55,6 +55,8 @@ mod guardian;
 mod init;
 #[cfg(target_os = "linux")]
 mod launcher;
+#[cfg(target_os = "linux")]
+mod life;
 #[cfg(target_os = "linux")]
 mod log_file;
 #[cfg(target_os = "linux")]

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use chongming_core::Signal;
 use rustix::event::{EventfdFlags, eventfd};
 
-use crate::reactor::NewChild;
+use crate::child::NewChild;
 
 /// Names one attempt within its executor.
 pub(crate) type ChildId = u64;

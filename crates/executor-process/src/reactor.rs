@@ -10,20 +10,18 @@ use std::time::{Duration, Instant};
 use chongming_core::{AttemptSink, Report, Signal};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::process::{Pid, RawPid, Signal as Posix, test_kill_process};
+use rustix::process::{RawPid, Signal as Posix};
 use rustix::time::Timespec;
 
 use crate::Echo;
-use crate::child::{Act, Event, Life};
-use crate::environment::attempt_mark;
+use crate::child::{Child, NewChild, Search};
 use crate::exit::Exit;
-use crate::group::Group;
-use crate::guardian::{Guardian, GuardianNumber, GuardianSpec, Line};
+use crate::guardian::{Guardian, GuardianSpec, Line};
+use crate::life::{Act, Event};
 use crate::mailbox::{ChildId, Letter, Mail, Mailbox};
-use crate::orphans::{self, Escaped, Orphanage, Whose};
-use crate::output::{Output, State, Stream};
-use crate::procfs::living_members;
-use crate::protocol::{Channel, Down, Heard, Pending};
+use crate::orphans::{self, Orphanage};
+use crate::output::{State, Stream};
+use crate::protocol::{Down, Heard, Pending};
 use crate::remark;
 use crate::source::{Source, Watch};
 use crate::sys;
@@ -31,63 +29,6 @@ use crate::sys;
 /// Guardians are not started more often than this.
 const GUARDIAN_PAUSE: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
-
-/// A child that was just started.
-pub(crate) struct NewChild {
-    pub(crate) id: ChildId,
-    pub(crate) group: Group,
-    pub(crate) grace: Duration,
-    /// When it was started, if it is to serve a task.
-    pub(crate) server_since: Option<Instant>,
-    pub(crate) output: Output,
-    pub(crate) channel: Channel,
-    pub(crate) sink: Arc<dyn AttemptSink>,
-    /// The guardian that knows of it.
-    pub(crate) known_to: Option<GuardianNumber>,
-    /// Is its end waited for?
-    pub(crate) is_watched: bool,
-}
-
-impl NewChild {
-    /// Makes the reactor wait for it; `true` when the reactor has to look at it before anything happens.
-    pub(crate) fn watch(&mut self, watch: &Watch) -> bool {
-        let id = self.id;
-        for stream in [Stream::Out, Stream::Err] {
-            if let Some(fd) = self.output.descriptor(stream) {
-                let _ = watch.readable(Source::Stream(id, stream), fd);
-            }
-        }
-        if let Some(up) = self.channel.up() {
-            let _ = watch.readable(Source::Up(id), up);
-        }
-        if self.channel.flush() == Pending::More
-            && let Some(down) = self.channel.down()
-        {
-            watch.writable(Source::Down(id), down);
-        }
-        self.is_watched = watch.readable(Source::Leader(id), self.group.pidfd()).is_ok();
-        // One that serves has a time limit.
-        !self.is_watched || self.server_since.is_some()
-    }
-}
-
-struct Child {
-    group: Group,
-    life: Life,
-    /// Was it reported as launched?
-    launched: bool,
-    exit: Option<Exit>,
-    output: Output,
-    channel: Channel,
-    /// The latest request to stop, for the task protocol.
-    stop: Option<Down>,
-    tick_at: Option<Instant>,
-    /// Processes that may be left of it, when it was last looked.
-    unknown: Vec<RawPid>,
-    /// Members of its group that we may not signal: programs that run as another user.
-    out_of_reach: Vec<RawPid>,
-    sink: Arc<dyn AttemptSink>,
-}
 
 /// The reactor.
 pub(crate) struct Reactor {
@@ -199,36 +140,13 @@ impl Reactor {
     }
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
-        let NewChild {
-            id,
-            group,
-            grace,
-            server_since,
-            output,
-            channel,
-            sink,
-            known_to,
-            is_watched,
-        } = new;
+        let (id, is_watched) = (new.id, new.is_watched);
         if let Some(guardian) = &self.guardian
-            && known_to != Some(guardian.number())
+            && new.known_to != Some(guardian.number())
         {
-            guardian.register(&group);
+            guardian.register(&new.group);
         }
-        let life = server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at));
-        let child = Child {
-            group,
-            life,
-            launched: server_since.is_none(),
-            exit: None,
-            output,
-            channel,
-            stop: None,
-            tick_at: None,
-            unknown: Vec::new(),
-            out_of_reach: Vec::new(),
-            sink,
-        };
+        let child = Child::new(new);
         self.leaders.insert(child.group.leader().as_raw_nonzero().get());
         self.children.insert(id, child);
         self.happened(id, Event::Started);
@@ -296,7 +214,7 @@ impl Reactor {
                         let _ = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
                         if signal == Posix::KILL && child.exit.is_some() && escaped.is_empty() {
-                            child.out_of_reach = out_of_reach(child.group.leader());
+                            child.out_of_reach = child.group.out_of_reach();
                             if !child.out_of_reach.is_empty() {
                                 events.push_back(Event::OutOfReach);
                             }
@@ -304,13 +222,13 @@ impl Reactor {
                     }
                     Act::TellStop => {
                         if let Some(stop) = child.stop.clone() {
-                            tell(&self.watch, id, child, &stop);
+                            child.tell(id, &stop, &self.watch);
                         }
                     }
                     Act::TellPause { epoch } => {
-                        tell(&self.watch, id, child, &Down::Pause { epoch });
+                        child.tell(id, &Down::Pause { epoch }, &self.watch);
                     }
-                    Act::TellResume => tell(&self.watch, id, child, &Down::Resume),
+                    Act::TellResume => child.tell(id, &Down::Resume, &self.watch),
                     Act::LookWhetherStopped => {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
@@ -510,62 +428,10 @@ impl Reactor {
     }
 }
 
-/// What is needed to find processes that left their group.
-struct Search<'a> {
-    orphanage: Option<&'a Orphanage>,
-    token: &'a str,
-    guardian: Option<Pid>,
-    leaders: &'a HashSet<RawPid>,
-    is_alone: bool,
-}
-
-impl Search<'_> {
-    /// Those of one child.
-    fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
-        let Some(orphanage) = self.orphanage else { return Escaped::default() };
-        orphanage.escaped(&Whose {
-            leader: child.group.leader(),
-            leader_lives: child.exit.is_none(),
-            guardian: self.guardian,
-            token: self.token,
-            mark: &|| attempt_mark(self.token, id),
-            pipes: &|| child.pipes(),
-            leaders: self.leaders,
-            is_alone: self.is_alone,
-        })
-    }
-}
-
-impl Child {
-    /// The inodes of the pipes that only its processes hold.
-    fn pipes(&self) -> HashSet<u64> {
-        let streams = [Stream::Out, Stream::Err].map(|stream| self.output.descriptor(stream));
-        let all = streams.into_iter().chain([self.channel.up(), self.channel.down()]).flatten();
-        all.filter_map(|fd| rustix::fs::fstat(fd).ok()).map(|stat| stat.st_ino).collect()
-    }
-}
-
-fn tell(watch: &Watch, id: ChildId, child: &mut Child, message: &Down) {
-    if child.channel.tell(message) == Pending::More
-        && let Some(down) = child.channel.down()
-    {
-        watch.writable(Source::Down(id), down);
-    }
-}
-
 /// Stands for the guardian among the timers; no child has it.
 const GUARDIAN_TIMER: ChildId = 0;
 
 /// A sink that panics must not take the other children along.
 pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
     let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
-}
-
-/// The living members of this group, if none of them may be signalled by us.
-fn out_of_reach(group: Pid) -> Vec<RawPid> {
-    let living: Vec<RawPid> = living_members(group).collect();
-    let may_signal = |pid: &RawPid| {
-        Pid::from_raw(*pid).is_none_or(|pid| test_kill_process(pid) != Err(Errno::PERM))
-    };
-    if living.iter().any(may_signal) { Vec::new() } else { living }
 }
