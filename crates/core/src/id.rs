@@ -64,7 +64,8 @@ text_id! {
     CommandId, "command id"
 }
 
-/// Makes ids: 12 hexadecimal digits of milliseconds, 16 of randomness, 4 that count.
+/// Makes ids: 12 hexadecimal digits of milliseconds, 4 that count, so that those of one maker sort as they were
+/// made, and 16 of randomness.
 #[derive(Debug)]
 pub(crate) struct Ids {
     seed: u64,
@@ -87,7 +88,7 @@ impl Ids {
         let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis());
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let random = scatter(self.seed.wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-        let number = (millis << 80) | (u128::from(random) << 16) | u128::from(count & 0xffff);
+        let number = (millis << 80) | (u128::from(count & 0xffff) << 64) | u128::from(random);
         let mut digits = [b'0'; 32];
         for (i, digit) in digits.iter_mut().rev().enumerate() {
             let value = (number >> (4 * i)) as u8 & 0xf;
@@ -106,7 +107,7 @@ const fn scatter(mut number: u64) -> u64 {
 
 /// Hashes ids for maps that every task passes through several times, at a fraction of the standard hasher's
 /// price. Seeded at random: whoever chooses ids cannot tell which ones collide.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) struct IdHashes([u64; 2]);
 
 impl Default for IdHashes {

@@ -52,8 +52,8 @@ pub use bucket::{
 pub use control::{Answer, ControlClient, ControlRefusal, Sent};
 pub use controller::{
     CloseMode, Closed, ConfigurationError, ControlError, Controller, ControllerBuilder,
-    NotAdoptable, Outcome, PersistFailure, Release, RunError, Stats, Submit, SubmitError, TaskRun,
-    WaitTimedOut, host_name, resolve_num_buckets, run_task,
+    MAY_BEGIN_GOOD_FOR, NotAdoptable, Outcome, PersistFailure, Release, RunError, Stats, Submit,
+    SubmitError, TaskRun, WaitTimedOut, host_name, resolve_num_buckets, run_task,
 };
 pub use doctor::{Alert, doctor, examine};
 pub use executor::{

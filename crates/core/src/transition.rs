@@ -66,7 +66,7 @@ triggers! {
     StopConfirmed = "runtime:stop_confirmed",
     /// The carrier is gone, as asked by a time-out.
     TimeoutConfirmed = "runtime:timeout_confirmed",
-    /// The grace is used up and the carrier cannot be killed.
+    /// What was told to end, or a part of it, goes on and cannot be ended.
     StopUnconfirmed = "runtime:stop_unconfirmed",
     /// It got a slot.
     Dispatch = "scheduler:dispatch",

@@ -12,6 +12,7 @@ use crate::controller::Controller;
 use crate::controller::engine::{Engine, Options};
 use crate::controller::guarded::Core;
 use crate::controller::journal::Journal;
+use crate::controller::lease::MIN_LEASE_TTL;
 use crate::executor::{Executor, ThreadExecutor};
 use crate::id::IncarnationId;
 use crate::memory_store::InMemoryStore;
@@ -293,7 +294,7 @@ impl ControllerBuilder {
         if self.limits.max_parallel == 0 {
             return Err(ConfigurationError::NoSlots);
         }
-        if self.lease_ttl < Duration::from_millis(100) {
+        if self.lease_ttl < MIN_LEASE_TTL {
             return Err(ConfigurationError::LeaseTooShort(self.lease_ttl));
         }
         if let Some(owner) = &self.owner {

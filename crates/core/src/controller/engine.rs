@@ -12,10 +12,10 @@ use std::thread;
 use std::time::Duration;
 
 use crate::artifacts::attempt_files;
+use crate::controller::faults::PersistFailure;
 use crate::controller::guarded::{Asker, Core, Payload, Reach, Reported, hand_over};
 use crate::controller::handle::{End, Outcome};
 use crate::controller::inbox::Inbox;
-use crate::controller::journal::PersistFailure;
 use crate::controller::lease::Lease;
 use crate::controller::submit::Submit;
 use crate::executor::{AttemptSink, Executor, Launch, Report};
@@ -405,7 +405,7 @@ impl Engine {
     pub(super) fn note_fault(&self, task_id: Option<TaskId>, error: String) {
         let at = self.clock.wall();
         let fault = PersistFailure { task_id, version: 0, at, error, dropped: false };
-        self.lock().journal.fault(fault);
+        self.lock().journal.faults.add(fault);
     }
 }
 

@@ -31,6 +31,8 @@ struct Checked {
     id: TaskId,
     submission: Submission<Payload>,
     completion: Arc<Completion>,
+    /// To take the task over with, should its id, which was given, be in the store.
+    again: Option<Box<Submit>>,
 }
 
 /// A submission that the scheduler has, and the store not yet.
@@ -38,6 +40,7 @@ struct Taken {
     key: TaskKey,
     id: TaskId,
     completion: Arc<Completion>,
+    again: Option<Box<Submit>>,
 }
 
 impl Controller {
@@ -64,12 +67,12 @@ impl Controller {
             .into_iter()
             .map(|submit| {
                 // A store that cannot be written may still say that the id is taken.
-                let given = submit.id.clone().filter(|_| is_down);
-                match given.filter(|id| matches!(self.engine.store.get(id), Ok(Some(_)))) {
+                let given = submit.id.as_ref().filter(|_| is_down);
+                match given.filter(|id| matches!(self.engine.store.get(id), Ok(Some(_)))).cloned() {
                     Some(id) => Err(self.take_over(submit, id)),
                     None => {
                         let again = submit.id.is_some().then(|| Box::new(submit.clone()));
-                        self.check(submit).map(|checked| (checked, again)).map_err(Err)
+                        self.check(submit, again).map_err(Err)
                     }
                 }
             })
@@ -79,24 +82,19 @@ impl Controller {
         while checked.len() > 0 {
             self.engine.with(|core, now| {
                 let chunk = checked.by_ref().take(SUBMIT_CHUNK);
-                taken.extend(chunk.map(|checked| {
-                    let (checked, again) = checked?;
-                    Ok((Self::take(core, checked, now).map_err(Err)?, again))
-                }));
+                taken.extend(chunk.map(|checked| Self::take(core, checked?, now).map_err(Err)));
             });
         }
-        let finish = |taken: Result<(Taken, Option<Box<Submit>>), _>| match taken {
-            Ok((Taken { key, id, completion }, again)) => {
-                match (completion.wait_accepted(), again) {
-                    (Ok(()), _) => Ok(TaskRun { controller: self.clone(), key, id, completion }),
-                    (Err(SubmitError::Exists { .. }), Some(again)) => self.take_over(*again, id),
-                    (Err(error), _) => Err(error),
-                }
-            }
+        let finish = |taken: Result<Taken, _>| match taken {
+            Ok(Taken { key, id, completion, again }) => match (completion.wait_accepted(), again) {
+                (Ok(()), _) => Ok(TaskRun { controller: self.clone(), key, id, completion }),
+                (Err(SubmitError::Exists { .. }), Some(again)) => self.take_over(*again, id),
+                (Err(error), _) => Err(error),
+            },
             Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
-        if let Some(Ok((last, _))) = taken.last() {
+        if let Some(Ok(last)) = taken.last() {
             let _ = last.completion.wait_accepted();
         }
         taken.into_iter().map(finish).collect()
@@ -104,14 +102,14 @@ impl Controller {
 
     /// Hands a checked submission to the scheduler.
     fn take(core: &mut Core, checked: Checked, now: Moment) -> Result<Taken, SubmitError> {
-        let Checked { id, submission, completion } = checked;
+        let Checked { id, submission, completion, again } = checked;
         if !core.is_open {
             return Err(SubmitError::Closed);
         }
         match core.scheduler.submit(submission, now, &mut core.out) {
             Ok(key) => {
                 core.journal.open(key, id.clone(), None);
-                Ok(Taken { key, id, completion })
+                Ok(Taken { key, id, completion, again })
             }
             Err(_) => Err(SubmitError::Exists { id, why: NotAdoptable::Ours }),
         }
@@ -136,7 +134,7 @@ impl Controller {
     }
 
     /// Everything about a submission that can be checked without the lock.
-    fn check(&self, submit: Submit) -> Result<Checked, SubmitError> {
+    fn check(&self, submit: Submit, again: Option<Box<Submit>>) -> Result<Checked, SubmitError> {
         let engine = &*self.engine;
         let Inspected { definition, bucket } = self.inspect(&submit)?;
         if bucket.is_some() {
@@ -165,7 +163,7 @@ impl Controller {
         let payload = Payload::new(work, Arc::clone(&completion));
         let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
         let submission = Submission { snapshot: snapshot.into(), policy, entrance, payload };
-        Ok(Checked { id, submission, completion })
+        Ok(Checked { id, submission, completion, again })
     }
 
     /// The first bucketed submission records the store's bucket count (spec 3).
@@ -193,7 +191,7 @@ impl Controller {
     fn adopt(&self, submit: Submit, id: TaskId) -> Result<TaskRun, SubmitError> {
         let refuse = |why| Err(SubmitError::Exists { id: id.clone(), why });
         let Checked { mut submission, completion, .. } =
-            self.check(Submit { id: Some(id.clone()), ..submit })?;
+            self.check(Submit { id: Some(id.clone()), ..submit }, None)?;
         let Some(stored) = self.engine.store.get(&id)? else { return refuse(NotAdoptable::Raced) };
         let holder_lives = self.client().has_live_holder(&stored)?;
         let fresh = Arc::unwrap_or_clone(submission.snapshot);

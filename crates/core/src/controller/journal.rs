@@ -11,6 +11,8 @@ use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::controller::batch::{Batch, Outcome, Part, Verdict};
+use crate::controller::faults::{Faults, PersistFailure};
 use crate::id::TaskId;
 use crate::scheduler::{KeyHasher, TaskKey};
 use crate::snapshot::TaskSnapshot;
@@ -19,11 +21,8 @@ use crate::store::{Entry, Now};
 use crate::time::Timestamp;
 use crate::transition::{Transition, Trigger};
 
-mod batch;
 #[cfg(test)]
 mod tests;
-
-pub(super) use batch::{Batch, Outcome, Part, Verdict};
 
 /// How long a touch may wait for company.
 const TOUCH_DELAY: Duration = Duration::from_millis(200);
@@ -31,23 +30,6 @@ const TOUCH_DELAY: Duration = Duration::from_millis(200);
 const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Most tasks in one batch.
 const MAX_BATCH: usize = 2048;
-/// Most fault reports that are kept.
-const MAX_FAULTS: usize = 1000;
-
-/// A fault of the store: what could not be written when it should have been.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PersistFailure {
-    /// The task; `None` for the node's own row and commands.
-    pub task_id: Option<TaskId>,
-    /// The version that was not written.
-    pub version: u64,
-    /// When.
-    pub at: Timestamp,
-    /// What the store said.
-    pub error: String,
-    /// The buffer was full: these rows will never be written.
-    pub dropped: bool,
-}
 
 /// What the store has of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +71,7 @@ pub(super) struct Journal {
     /// Since when a write has been under way.
     writing: Option<Duration>,
     down: Option<Down>,
-    faults: VecDeque<PersistFailure>,
+    pub(super) faults: Faults,
 }
 
 #[derive(Clone, Debug)]
@@ -113,7 +95,7 @@ impl Journal {
             patience,
             writing: None,
             down: None,
-            faults: VecDeque::new(),
+            faults: Faults::default(),
         }
     }
 
@@ -323,7 +305,10 @@ impl Journal {
                 self.touch(part.key, now);
                 continue;
             }
-            let Some(pending) = self.pending.get_mut(&part.key) else { continue };
+            let Some(pending) = self.pending.get_mut(&part.key) else {
+                self.rows -= part.rows;
+                continue;
+            };
             pending.in_flight = None;
             pending.uncertain = true;
             pending.rows.splice(0..0, entry.into_rows());
@@ -348,25 +333,6 @@ impl Journal {
     /// While the store is down: what the latest transitions left unwritten is recorded at once.
     pub(super) fn record_while_down(&mut self, key: TaskKey, at: Timestamp) -> Option<Outcome> {
         self.down.is_some().then(|| self.record_fault(key, at)).flatten()
-    }
-
-    /// Faults so far, oldest first.
-    pub(super) fn faults(&self) -> impl Iterator<Item = &PersistFailure> {
-        self.faults.iter()
-    }
-
-    /// Remembers a fault; the same one again, such as at every poll of a dead server, counts once.
-    pub(super) fn fault(&mut self, fault: PersistFailure) {
-        let is_repeated = |last: &PersistFailure| {
-            fault.task_id.is_none() && last.task_id.is_none() && last.error == fault.error
-        };
-        if self.faults.back().is_some_and(is_repeated) {
-            return;
-        }
-        if self.faults.len() == MAX_FAULTS {
-            self.faults.pop_front();
-        }
-        self.faults.push_back(fault);
     }
 
     /// Tasks with something unwritten.
@@ -410,7 +376,7 @@ impl Journal {
         let pending = self.pending.get(&key).filter(is_ours)?;
         let version = pending.rows.last().map(|row| row.version).or(pending.in_flight)?;
         let task_id = Some(pending.id.clone());
-        self.fault(PersistFailure { task_id, version, at, error, dropped: false });
+        self.faults.add(PersistFailure { task_id, version, at, error, dropped: false });
         Some(Outcome::Recorded(key, version))
     }
 
@@ -451,7 +417,7 @@ impl Journal {
             self.queue.pop_back();
             self.pending.remove(&key);
         }
-        self.fault(PersistFailure { task_id, version, at, error, dropped: true });
+        self.faults.add(PersistFailure { task_id, version, at, error, dropped: true });
     }
 }
 

@@ -9,6 +9,13 @@ use crate::time::Moment;
 pub(super) const BEATS: u32 = 8;
 /// What begins has this part of the lease left to get going: a lease that is older is renewed before.
 const YOUNG: u32 = 2;
+/// The shortest lease, in milliseconds.
+const MIN_MILLIS: u32 = 100;
+/// The shortest lease.
+pub(super) const MIN_LEASE_TTL: Duration = Duration::from_millis(MIN_MILLIS as u64);
+/// How long an answer of [`may_begin`](crate::AttemptSink::may_begin) is good for: what is left of the shortest
+/// lease at worst.
+pub const MAY_BEGIN_GOOD_FOR: Duration = Duration::from_millis((MIN_MILLIS / YOUNG) as u64);
 
 /// How it stands with the lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

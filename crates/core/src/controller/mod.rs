@@ -3,10 +3,12 @@
 //! Four kinds of threads, however many tasks wait: callers, the *writer* (journal to store), the *ticker*
 //! (time-outs), the *node* (lease, commands). All of them meet in `engine`.
 
+mod batch;
 mod builder;
 mod close;
 mod control;
 mod engine;
+mod faults;
 mod guarded;
 mod handle;
 mod inbox;
@@ -28,8 +30,9 @@ use std::time::Duration;
 pub use builder::{ConfigurationError, ControllerBuilder, host_name, resolve_num_buckets};
 pub use close::{CloseMode, Closed};
 pub use control::ControlError;
+pub use faults::PersistFailure;
 pub use handle::{Outcome, WaitTimedOut};
-pub use journal::PersistFailure;
+pub use lease::MAY_BEGIN_GOOD_FOR;
 pub use orchestration::Release;
 pub use run::TaskRun;
 pub use run_task::{RunError, run_task};
@@ -221,7 +224,7 @@ impl Controller {
     /// Faults of the store, oldest first: what could not be written when it should have been.
     #[must_use]
     pub fn persist_failures(&self) -> Vec<PersistFailure> {
-        self.engine.lock().journal.faults().cloned().collect()
+        self.engine.lock().journal.faults.iter().cloned().collect()
     }
 
     /// How many tasks have something that is not written yet.

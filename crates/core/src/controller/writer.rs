@@ -5,9 +5,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::controller::batch::{Batch, Outcome, Part, Verdict};
 use crate::controller::engine::Engine;
 use crate::controller::guarded::Core;
-use crate::controller::journal::{Batch, Outcome, Part, Verdict};
 use crate::controller::submit::{NotAdoptable, SubmitError};
 use crate::linger::linger;
 use crate::scheduler::TaskKey;
@@ -181,11 +181,7 @@ impl Engine {
             let verdict = match result {
                 Ok(()) => Verdict::Stored,
                 Err(error) => match part.uncertain.then(|| self.own_write(&entry)).flatten() {
-                    Some(version) => {
-                        let rows = entry.into_rows().into_iter();
-                        let later = rows.filter(|row| row.version > version);
-                        Verdict::StoredBefore(version, later.collect())
-                    }
+                    Some(version) => Verdict::StoredBefore(version, entry.into_rows_after(version)),
                     None => Verdict::Refused(error),
                 },
             };

@@ -14,6 +14,8 @@ struct Desk {
     journal: Journal,
     tasks: Vec<(TaskKey, Arc<TaskSnapshot>)>,
     scheduler: Scheduler<()>,
+    /// Rows that a write took along which has not been answered.
+    under_way: usize,
 }
 
 fn at(seconds: u64) -> Duration {
@@ -30,6 +32,7 @@ impl Desk {
             journal: Journal::new(PATIENCE, max_rows),
             tasks: Vec::new(),
             scheduler: Scheduler::new(&Limits::default(), 1),
+            under_way: 0,
         }
     }
 
@@ -71,11 +74,32 @@ impl Desk {
 
     fn take(&mut self, now: Duration) -> Batch {
         let tasks = &self.tasks;
-        self.journal.take(now, |key| tasks.iter().find(|(k, _)| *k == key).map(|(_, s)| s))
+        let batch =
+            self.journal.take(now, |key| tasks.iter().find(|(k, _)| *k == key).map(|(_, s)| s));
+        self.under_way = batch.parts.iter().map(|part| part.rows).sum();
+        self.count();
+        batch
     }
 
     fn answered<const N: usize>(&mut self, batch: &Batch, verdicts: [Verdict; N]) -> Vec<Outcome> {
-        self.journal.answered(batch.parts.iter().copied().zip(verdicts).collect())
+        let answers = batch.parts.iter().copied().zip(verdicts).collect();
+        let outcomes = self.journal.answered(answers);
+        self.under_way = 0;
+        self.count();
+        outcomes
+    }
+
+    fn failed(&mut self, batch: Batch, error: &str, now: Duration) -> Vec<Outcome> {
+        let outcomes = self.journal.failed(batch, error, now, wall());
+        self.under_way = 0;
+        self.count();
+        outcomes
+    }
+
+    /// What the buffer is held to is what it holds.
+    fn count(&self) {
+        let waiting: usize = self.journal.pending.values().map(|p| p.rows.len()).sum();
+        assert_eq!(self.journal.rows, waiting + self.under_way);
     }
 
     fn key(&self, task: usize) -> TaskKey {
@@ -150,9 +174,9 @@ fn a_failed_write_is_recorded_and_goes_along_with_the_next() {
     let task = desk.open("a");
     desk.queue(task);
     let batch = desk.take(at(0));
-    let outcomes = desk.journal.failed(batch, "disk full", at(0), wall());
+    let outcomes = desk.failed(batch, "disk full", at(0));
     assert_eq!(outcomes, [Outcome::Recorded(desk.key(task), 1)]);
-    let fault = desk.journal.faults().next().unwrap();
+    let fault = desk.journal.faults.iter().next().unwrap();
     assert_eq!((&*fault.error, fault.version, fault.dropped), ("disk full", 1, false));
     // Not before the pause is over, and then with what came meanwhile.
     assert!(!desk.journal.has_work(at(0)));
@@ -175,10 +199,10 @@ fn a_write_that_was_stored_after_all_leaves_only_the_rest() {
     let task = desk.open("a");
     desk.queue(task);
     let batch = desk.take(at(0));
-    desk.journal.failed(batch, "no answer", at(0), wall());
+    desk.failed(batch, "no answer", at(0));
     desk.start(task);
     let mut batch = desk.take(at(1));
-    let later = batch.entries.remove(0).into_rows().split_off(1);
+    let later = batch.entries.remove(0).into_rows_after(1);
     let outcomes = desk.answered(&batch, [Verdict::StoredBefore(1, later)]);
     assert_eq!(outcomes, [Outcome::Stored(desk.key(task), 1)]);
     let batch = desk.take(at(1));
@@ -207,14 +231,32 @@ fn a_full_buffer_drops_the_oldest_and_says_so() {
     let task = desk.open("a");
     desk.queue(task);
     let batch = desk.take(at(0));
-    desk.journal.failed(batch, "down", at(0), wall());
+    desk.failed(batch, "down", at(0));
     desk.start(task);
     desk.step(task, Status::Running, Trigger::Launched);
-    let dropped: Vec<_> = desk.journal.faults().filter(|fault| fault.dropped).collect();
+    let dropped: Vec<_> = desk.journal.faults.iter().filter(|fault| fault.dropped).collect();
     assert_eq!(dropped.len(), 1);
     // The state itself is still written, with the rows that are left.
     let batch = desk.take(at(1));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(None, vec![3])]);
+}
+
+#[test]
+fn what_is_forgotten_during_its_write_is_held_no_longer() {
+    for stored in [true, false] {
+        let mut desk = Desk::new(100);
+        let task = desk.open("a");
+        desk.queue(task);
+        let batch = desk.take(at(0));
+        desk.start(task);
+        assert!(desk.journal.forget(desk.key(task)).is_some());
+        desk.count();
+        let outcomes = match stored {
+            true => desk.answered(&batch, [Verdict::Stored]),
+            false => desk.failed(batch, "down", at(0)),
+        };
+        assert_eq!((outcomes, desk.journal.rows), (Vec::new(), 0));
+    }
 }
 
 #[test]
@@ -223,7 +265,7 @@ fn an_ended_task_is_written_and_forgotten() {
     let task = desk.open("a");
     desk.queue(task);
     let batch = desk.take(at(0));
-    desk.journal.failed(batch, "down", at(0), wall());
+    desk.failed(batch, "down", at(0));
     desk.step(task, Status::Stopped, Trigger::UserStop);
     // The scheduler has forgotten it: the journal keeps its last state.
     let (key, last) = desk.tasks.remove(task);

@@ -7,27 +7,27 @@ use crate::transition::Transition;
 
 /// What one write takes along.
 #[derive(Debug, Default)]
-pub(in crate::controller) struct Batch {
-    pub(in crate::controller) entries: Vec<Entry>,
+pub(super) struct Batch {
+    pub(super) entries: Vec<Entry>,
     /// One for each entry.
-    pub(in crate::controller) parts: Vec<Part>,
+    pub(super) parts: Vec<Part>,
 }
 
 /// Whose an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::controller) struct Part {
-    pub(in crate::controller) key: TaskKey,
+pub(super) struct Part {
+    pub(super) key: TaskKey,
     /// The version that it brings; a touch has none.
-    pub(in crate::controller) version: Option<u64>,
+    pub(super) version: Option<u64>,
     /// How many audit rows it brings.
-    pub(in crate::controller) rows: usize,
+    pub(super) rows: usize,
     /// An earlier write of these rows may have been stored.
-    pub(in crate::controller) uncertain: bool,
+    pub(super) uncertain: bool,
 }
 
 /// How the store answered one entry, as far as the writer could find out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::controller) enum Verdict {
+pub(super) enum Verdict {
     /// Accepted.
     Stored,
     /// Refused, but only because an earlier write of unknown outcome had been stored at this version; these
@@ -39,7 +39,7 @@ pub(in crate::controller) enum Verdict {
 
 /// What came of one task's part of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::controller) enum Outcome {
+pub(super) enum Outcome {
     /// Written up to this version.
     Stored(TaskKey, u64),
     /// Recorded as not written up to this version; it stays in the buffer.
@@ -60,10 +60,17 @@ impl Batch {
 }
 
 impl Entry {
-    pub(in crate::controller) fn into_rows(self) -> Vec<Transition> {
+    pub(super) fn into_rows(self) -> Vec<Transition> {
         match self {
             Self::Create { transitions, .. } | Self::Save { transitions, .. } => transitions,
             Self::Touch(_) => Vec::new(),
         }
+    }
+
+    /// Those of its audit rows that came after this version.
+    pub(super) fn into_rows_after(self, version: u64) -> Vec<Transition> {
+        let mut rows = self.into_rows();
+        rows.retain(|row| row.version > version);
+        rows
     }
 }
