@@ -1,5 +1,5 @@
 //! What running external commands costs, through controller, SQLite and process executor: commands per second,
-//! two at once, beside bare `posix_spawn` + wait + one commit, and memory for each that runs.
+//! two and eight at once, beside bare `posix_spawn` + wait + one commit, and memory for each that runs.
 //!
 //! `--json` prints one object a line.
 
@@ -20,7 +20,6 @@ use chongming_executor_process::{Command, ProcessExecutor, init};
 use chongming_store_sqlite::{Options, SqliteStore, Synchronous};
 
 const COMMANDS: usize = 3000;
-const AT_ONCE: usize = 2;
 const ROUNDS: usize = 3;
 /// How many run at once when their memory is measured.
 const HELD: usize = 200;
@@ -35,12 +34,16 @@ type Anything = Box<dyn std::error::Error + Send + Sync>;
 fn main() -> Result<(), Anything> {
     init();
     let report = Report::from_args();
-    for (name, adopts) in [("external_commands", false), ("external_commands_adopting", true)] {
+    for (name, at_once, adopts) in [
+        ("external_commands", 2, false),
+        ("external_commands_8_at_once", 8, false),
+        ("external_commands_adopting", 2, true),
+    ] {
         if report.wants(name) {
             let (mut raw, mut ours) = (vec![], vec![]);
             for _ in 0..ROUNDS {
-                raw.push(in_folder(raw_rate)?);
-                ours.push(in_folder(|path| controller_rate(path, adopts))?);
+                raw.push(in_folder(|path| raw_rate(path, at_once))?);
+                ours.push(in_folder(|path| controller_rate(path, at_once, adopts))?);
             }
             report.line(name, middle(ours), "cmds/s", middle(raw));
         }
@@ -76,7 +79,7 @@ fn spawn(argv: &[&str]) -> Result<Child, Anything> {
 }
 
 /// Spawn, wait, and one commit of the task with its trail, on as many threads as run at once.
-fn raw_rate(path: &Path) -> Result<f64, Anything> {
+fn raw_rate(path: &Path, at_once: usize) -> Result<f64, Anything> {
     let store = open(path)?;
     let supervisor = IncarnationId::generate();
     let next = AtomicUsize::new(0);
@@ -112,7 +115,7 @@ fn raw_rate(path: &Path) -> Result<f64, Anything> {
                 one(number)?;
             }
         };
-        let threads: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..at_once).map(|_| scope.spawn(work)).collect();
         threads.into_iter().try_for_each(|thread| {
             thread.join().unwrap_or_else(|_| Err("a thread of the raw loop panicked".into()))
         })
@@ -139,8 +142,8 @@ fn controller(
         .build()?)
 }
 
-fn controller_rate(path: &Path, adopts: bool) -> Result<f64, Anything> {
-    let controller = controller(path, AT_ONCE, &["/bin/true"], adopts)?;
+fn controller_rate(path: &Path, at_once: usize, adopts: bool) -> Result<f64, Anything> {
+    let controller = controller(path, at_once, &["/bin/true"], adopts)?;
     let since = Instant::now();
     let runs = controller.submit_many((0..COMMANDS).map(|_| Submit::new("command")));
     assert!(runs.iter().all(Result::is_ok));
