@@ -30,7 +30,7 @@ use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
-use crate::question::Question;
+use crate::question::Yes;
 use crate::reactor::report;
 use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn_if};
@@ -271,22 +271,21 @@ impl Shared {
             ],
             place: Place::OwnGroup,
         };
-        let mut question = Question::new(&*launch.sink);
-        let leader = spawn_if(&child, || question.ask()).map_err(|error| {
+        let started = spawn_if(&child, || Yes::of(&*launch.sink)).map_err(|error| {
             discard();
             match error {
                 Errno::MFILE | Errno::NFILE => descriptors(error),
                 other => program::spawn_problem(&file, &cwd, other),
             }
         })?;
-        let Some(leader) = leader else {
+        let Some((leader, yes)) = started else {
             discard();
             return Ok(None);
         };
         let mut group = Group::of_new_child(leader)
             .map_err(|error| format!("its process cannot be watched: {}", descriptors(error)))?;
         // Until then the guardian knows it by its pipe.
-        if !question.confirm(&mut group) {
+        if !yes.confirm(&mut group) {
             discard();
             return Ok(None);
         }

@@ -44,14 +44,17 @@ const ABOVE_TARGETS: RawFd = 10;
 /// # Errors
 /// The error of the first step that failed, in the child as well.
 pub(crate) fn spawn(spawn: &Spawn<'_>) -> Result<Pid> {
-    spawn_if(spawn, || true)?.ok_or(Errno::INVAL)
+    spawn_if(spawn, || Some(()))?.map(|(pid, ())| pid).ok_or(Errno::INVAL)
 }
 
-/// The same, if that may be: asked when nothing is left to be done but the call.
+/// The same, if that may be: asked when nothing is left to be done but the call. The yes comes back with the child.
 ///
 /// # Errors
 /// As [`spawn`].
-pub(crate) fn spawn_if(spawn: &Spawn<'_>, may: impl FnOnce() -> bool) -> Result<Option<Pid>> {
+pub(crate) fn spawn_if<T>(
+    spawn: &Spawn<'_>,
+    may: impl FnOnce() -> Option<T>,
+) -> Result<Option<(Pid, T)>> {
     let mut attributes = Attributes::new()?;
     attributes.set(spawn.place)?;
     let mut actions = Actions::new()?;
@@ -71,9 +74,7 @@ pub(crate) fn spawn_if(spawn: &Spawn<'_>, may: impl FnOnce() -> bool) -> Result<
     let argv = pointers(spawn.argv);
     let env = pointers(spawn.env);
     let mut pid: libc::pid_t = 0;
-    if !may() {
-        return Ok(None);
-    }
+    let Some(yes) = may() else { return Ok(None) };
     // SAFETY: every pointer is valid for the call; both lists end in null and their strings outlive it;
     // attributes and actions are initialised.
     let code = unsafe {
@@ -88,7 +89,7 @@ pub(crate) fn spawn_if(spawn: &Spawn<'_>, may: impl FnOnce() -> bool) -> Result<
     };
     drop(moved);
     check(code)?;
-    Pid::from_raw(pid).map(Some).ok_or(Errno::INVAL)
+    Pid::from_raw(pid).map(|pid| Some((pid, yes))).ok_or(Errno::INVAL)
 }
 
 /// Makes sure that ended children can be waited for: a parent that ignores SIGCHLD hands that down, and
