@@ -121,22 +121,20 @@ fn what_still_may_goes_on_as_if_nothing_had_been() {
 }
 
 #[test]
-fn one_that_is_too_quick_to_be_held_has_ended_as_any() {
-    let rig = Rig::new();
-    launch_late(&rig, "echo done; exit 3", |_| true).failed();
-    assert_eq!(std::fs::read_to_string(rig.log()).unwrap(), "done\n");
-}
-
-#[test]
 fn what_is_asked_for_while_it_is_held_comes_after() {
     let rig = Rig::new();
-    let gate = Arc::new(Watched::new(false));
-    let opened = Arc::clone(&gate);
-    let attempt = launch_late(&rig, "echo leader $$; exec sleep 1000", move |_| {
-        opened.wait("the pause", |open| open.then_some(true))
+    let held = Arc::new(Watched::new(false));
+    let asked_for = Arc::new(Watched::new(false));
+    let (seen, told) = (Arc::clone(&held), Arc::clone(&asked_for));
+    // The shell stays, since its arguments bear the mark.
+    let attempt = launch_late(&rig, "echo leader $$; sleep 1000; exit 0", move |mark| {
+        wait_until_held(mark);
+        seen.change(|held| *held = true);
+        told.wait("the pause", |told| told.then_some(true))
     });
+    held.wait("the child", |held| held.then_some(()));
     attempt.carrier.signal(Signal::Pause { epoch: 1 });
-    gate.change(|open| *open = true);
+    asked_for.change(|told| *told = true);
     attempt.paused(1);
     attempt.carrier.signal(Signal::Resume);
     rig.number("leader");
