@@ -17,7 +17,7 @@ macro_rules! __each_executor_clause {
                     "A launch runs its body exactly once.",
                     "what runs twice may be paid twice";
                 what_may_not_begin_never_runs:
-                    "An attempt whose sink says that it may not begin runs nothing, and ends as `Interrupted`.",
+                    "An attempt whose sink says, when first asked, that it may not begin runs nothing, and ends as `Interrupted`.",
                     "its task was taken over while the program stood still";
                 reports_in_order:
                     "An attempt reports `Launched` first and one `Ended` last, and then lets its sink go.",

@@ -13,7 +13,8 @@
 //! - An executor that starts processes asks [`may_begin`](chongming_core::AttemptSink::may_begin) directly before
 //!   it starts one, and again when it finds that it stood still in between; `run_body` asks for what it runs.
 //! - `abilities` are promises. With `hard_stop`, `Kill` ends a body that does not listen, and the end is reported
-//!   when it is really gone. Without, `Kill` gives the carrier up: its place is free at once, and no end is
+//!   when it is really gone. What even so goes on of a body that was told to end is told as `Unkillable`, never as
+//!   `Interrupted`. Without, `Kill` gives the carrier up: its place is free at once, and no end is
 //!   claimed before the body has returned.
 //! - Never call a sink with a lock held that a signal, a launch or a drop needs.
 //!

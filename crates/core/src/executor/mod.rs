@@ -174,7 +174,7 @@ pub enum Report {
     Activity,
     /// How far it has come. Not a sign of life.
     Progress(Progress),
-    /// The carrier is gone.
+    /// The carrier is gone, and nothing of it is left but what the end tells.
     Ended(AttemptEnd),
 }
 
@@ -185,14 +185,14 @@ pub enum AttemptEnd {
     Completed(Value),
     /// It failed before it was told to stop.
     Failed(Failure),
-    /// It ended after it was told to stop (or killed), in whatever way.
+    /// It ended after it was told to stop (or killed), in whatever way, and nothing of it is left.
     Interrupted {
         /// Exit code or error, where there is one.
         message: Option<Text>,
     },
     /// It was told to end, and something of it that cannot be ended goes on.
     Unkillable {
-        /// What.
+        /// Which process goes on, and why it could not be ended.
         message: Text,
     },
     /// It is gone and nobody can say how it ended.
