@@ -17,11 +17,14 @@ use crate::orphans::{Escaped, Orphanage, Whose};
 use crate::output::{Output, Stream};
 use crate::protocol::{Channel, Down, Pending};
 use crate::source::{Source, Watch};
+use crate::survivors::{Survivors, may_signal};
 
 /// A child that was just started.
 pub(crate) struct NewChild {
     pub(crate) id: ChildId,
     pub(crate) group: Group,
+    /// A moment before it was started, as time since boot.
+    pub(crate) since: Duration,
     pub(crate) grace: Duration,
     /// When it was started, if it is to serve a task.
     pub(crate) server_since: Option<Instant>,
@@ -60,6 +63,7 @@ impl NewChild {
 /// A child that runs, or of which something is left.
 pub(crate) struct Child {
     pub(crate) group: Group,
+    since: Duration,
     pub(crate) life: Life,
     /// Was it reported as launched?
     pub(crate) launched: bool,
@@ -69,19 +73,18 @@ pub(crate) struct Child {
     /// The latest request to stop, for the task protocol.
     pub(crate) stop: Option<Down>,
     pub(crate) tick_at: Option<Instant>,
-    /// Processes that may be left of it, when it was last looked.
-    pub(crate) unknown: Vec<RawPid>,
-    /// Members of its group that we may not signal: programs that run as another user.
-    pub(crate) out_of_reach: Vec<RawPid>,
+    /// What was left of it when it was last looked.
+    pub(crate) survivors: Survivors,
     pub(crate) sink: Arc<dyn AttemptSink>,
 }
 
 impl Child {
     /// Nothing has happened to it yet.
     pub(crate) fn new(new: NewChild) -> Self {
-        let NewChild { group, grace, server_since, output, channel, sink, .. } = new;
+        let NewChild { group, since, grace, server_since, output, channel, sink, .. } = new;
         Self {
             group,
+            since,
             life: server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at)),
             launched: server_since.is_none(),
             exit: None,
@@ -89,8 +92,7 @@ impl Child {
             channel,
             stop: None,
             tick_at: None,
-            unknown: Vec::new(),
-            out_of_reach: Vec::new(),
+            survivors: Survivors::default(),
             sink,
         }
     }
@@ -122,12 +124,18 @@ pub(crate) struct Search<'a> {
 }
 
 impl Search<'_> {
+    /// What is left of a child whose leader has ended.
+    pub(crate) fn survivors(&self, id: ChildId, child: &Child) -> Survivors {
+        Survivors::sort(child.group.living(), may_signal, || self.escaped(id, child))
+    }
+
     /// Those of one child.
     pub(crate) fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
         let Some(orphanage) = self.orphanage else { return Escaped::default() };
         orphanage.escaped(&Whose {
             leader: child.group.leader(),
             leader_lives: child.exit.is_none(),
+            since: child.since,
             guardian: self.guardian,
             token: self.token,
             mark: &|| attempt_mark(self.token, id),

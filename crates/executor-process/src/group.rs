@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group,
-    pidfd_open, pidfd_send_signal, test_kill_process, waitid, waitpid,
+    pidfd_open, pidfd_send_signal, waitid, waitpid,
 };
 
 use crate::exit::Exit;
@@ -89,22 +89,13 @@ impl Group {
         }
     }
 
-    /// Has every member ended? The leader must have.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// The members that have not ended.
+    pub(crate) fn living(&self) -> Vec<RawPid> {
         if self.pinned_by_pidfd && sys::signal_group(self.pidfd.as_fd(), 0) == Err(Errno::SRCH) {
-            return true;
+            return Vec::new();
         }
         // What is left may be nothing but zombies.
-        procfs::living_members(self.leader).next().is_none()
-    }
-
-    /// The members that have not ended, if none of them may be signalled by us: they run as another user.
-    pub(crate) fn out_of_reach(&self) -> Vec<RawPid> {
-        let living: Vec<RawPid> = procfs::living_members(self.leader).collect();
-        let may_signal = |pid: &RawPid| {
-            Pid::from_raw(*pid).is_none_or(|pid| test_kill_process(pid) != Err(Errno::PERM))
-        };
-        if living.iter().any(may_signal) { Vec::new() } else { living }
+        procfs::living_members(self.leader).collect()
     }
 
     /// Collects the leader, so that no zombie stays.
@@ -177,14 +168,14 @@ mod tests {
             rustix::process::pidfd_send_signal(&group.pidfd, Signal::USR1).unwrap();
             assert_eq!(wait_for_end(&group), Exit::Code(3));
             group.leader_ended();
-            assert!(!group.is_empty(), "the sleep lives");
+            assert!(!group.living().is_empty(), "the sleep lives");
             group.signal(Signal::KILL).unwrap();
             assert_eq!(rustix::io::read(&end_of_all, &mut [0; 8]).unwrap(), 0);
-            while !group.is_empty() {
+            while !group.living().is_empty() {
                 std::thread::yield_now();
             }
             group.reap();
-            assert!(group.is_empty());
+            assert!(group.living().is_empty());
         }
     }
 

@@ -28,6 +28,7 @@ use crate::guardian::Line;
 use crate::log_file::LogFile;
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::output::Output;
+use crate::procfs::since_boot;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::question::Yes;
@@ -271,6 +272,7 @@ impl Shared {
             ],
             place: Place::OwnGroup,
         };
+        let since = since_boot();
         let started = spawn_if(&child, || Yes::of(&*launch.sink)).map_err(|error| {
             discard();
             match error {
@@ -296,6 +298,7 @@ impl Shared {
         Ok(Some(NewChild {
             id: job.id,
             group,
+            since,
             grace,
             server_since: is_server.then(Instant::now),
             output,

@@ -7,7 +7,7 @@
 //! | module | subject |
 //! |---|---|
 //! | `sys` | the only `unsafe`: `posix_spawn`, and signals for a pinned group |
-//! | `procfs` `group` `orphans` `exit` `remark` | processes, their groups, what leaves those, and their ends |
+//! | `procfs` `group` `orphans` `survivors` `exit` `remark` | processes, their groups, what leaves those, and their ends |
 //! | `command` `program` `environment` | what is run |
 //! | `log_file` `output` | what it writes |
 //! | `protocol` | the conversation with children that know us |
@@ -81,6 +81,8 @@ mod remark;
 mod serve;
 #[cfg(target_os = "linux")]
 mod source;
+#[cfg(target_os = "linux")]
+mod survivors;
 #[cfg(target_os = "linux")]
 mod sys;
 

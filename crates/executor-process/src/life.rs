@@ -57,12 +57,21 @@ pub(crate) enum Event {
     LeaderEnded,
     /// Answer to [`Act::LookWhetherStopped`].
     Stopped(bool),
-    /// Answer to [`Act::LookWhetherEmpty`].
-    Empty(bool),
-    /// Nobody in the group may be signalled by us.
-    OutOfReach,
+    /// Answer to [`Act::LookWhatIsLeft`].
+    Left(Left),
     /// The time asked for by [`Act::WakeAt`] has come.
     Tick,
+}
+
+/// What is left of a child whose leader has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// Nothing.
+    Nothing,
+    /// Something that we may signal.
+    Some,
+    /// Only what we may not signal.
+    OutOfReach,
 }
 
 /// What is to be done.
@@ -81,8 +90,8 @@ pub(crate) enum Act {
     TellResume,
     /// See whether the leader is stopped.
     LookWhetherStopped,
-    /// See whether the group is empty.
-    LookWhetherEmpty,
+    /// See what is left.
+    LookWhatIsLeft,
     /// Tick at this time; replaces an earlier one.
     WakeAt(Instant),
     /// The pause with this number is reached.
@@ -90,7 +99,7 @@ pub(crate) enum Act {
         /// The number.
         epoch: u64,
     },
-    /// Nothing is left: report the end.
+    /// Nothing is left that can be ended: report the end.
     End,
 }
 
@@ -130,7 +139,9 @@ enum Phase {
     Obeying,
     LeftOvers {
         told: bool,
-        kill_at: Instant,
+        /// So long it may take to end by itself. What we may not signal has that time even where the rest is killed:
+        /// it may be about to end, or to become one that we may.
+        until: Instant,
         wait: Duration,
     },
     Ended,
@@ -176,8 +187,8 @@ impl Life {
             | Phase::Stopped
             | Phase::Asked { .. }
             | Phase::Obeying => self.alive(event, now, acts),
-            Phase::LeftOvers { told, kill_at, wait } => {
-                self.left_overs(event, now, (told, kill_at, wait), acts);
+            Phase::LeftOvers { told, until, wait } => {
+                self.left_overs(event, now, (told, until, wait), acts);
             }
             Phase::Ended => {}
         }
@@ -234,9 +245,9 @@ impl Life {
                 }
             }
             Event::LeaderEnded => {
-                let kill_at = if self.killing { now } else { now + self.left_over_grace };
-                self.phase = Phase::LeftOvers { told: false, kill_at, wait: EMPTY_LOOK.0 };
-                acts.push(Act::LookWhetherEmpty);
+                let until = now + self.left_over_grace;
+                self.phase = Phase::LeftOvers { told: false, until, wait: EMPTY_LOOK.0 };
+                acts.push(Act::LookWhatIsLeft);
             }
             Event::Stopped(reached) => {
                 let Phase::Stopping { epoch, wait } = self.phase else { return };
@@ -263,7 +274,7 @@ impl Life {
                 Phase::LeftOvers { .. } | Phase::Ended => {}
             },
             // The leader's end is still to come.
-            Event::Empty(_) | Event::OutOfReach => {}
+            Event::Left(_) => {}
         }
     }
 
@@ -287,31 +298,29 @@ impl Life {
         &mut self,
         event: Event,
         now: Instant,
-        (told, kill_at, wait): (bool, Instant, Duration),
+        (told, until, wait): (bool, Instant, Duration),
         acts: &mut Vec<Act>,
     ) {
         match event {
-            Event::Empty(true) | Event::OutOfReach => {
-                self.phase = Phase::Ended;
-                acts.push(Act::End);
-            }
-            Event::Empty(false) => {
-                self.killing |= now >= kill_at;
+            Event::Left(Left::Nothing) => self.end(acts),
+            Event::Left(Left::OutOfReach) if now >= until => self.end(acts),
+            Event::Left(Left::Some | Left::OutOfReach) => {
+                self.killing |= now >= until;
                 if self.killing {
                     acts.push(Act::Signal(Posix::KILL));
                 } else if !told {
                     acts.extend([Act::Signal(Posix::TERM), Act::Signal(Posix::CONT)]);
                 }
                 let next = (wait * 2).min(EMPTY_LOOK.1);
-                self.phase = Phase::LeftOvers { told: true, kill_at, wait: next };
+                self.phase = Phase::LeftOvers { told: true, until, wait: next };
                 let look_at = now + wait;
-                acts.push(Act::WakeAt(if self.killing { look_at } else { look_at.min(kill_at) }));
+                acts.push(Act::WakeAt(if now >= until { look_at } else { look_at.min(until) }));
             }
             Event::Kill => {
                 self.killing = true;
-                acts.push(Act::LookWhetherEmpty);
+                acts.push(Act::LookWhatIsLeft);
             }
-            Event::Tick => acts.push(Act::LookWhetherEmpty),
+            Event::Tick => acts.push(Act::LookWhatIsLeft),
             // The leader's end decided already; the rest is being told to end.
             Event::Started
             | Event::Stop
@@ -323,5 +332,10 @@ impl Life {
             | Event::LeaderEnded
             | Event::Stopped(_) => {}
         }
+    }
+
+    fn end(&mut self, acts: &mut Vec<Act>) {
+        self.phase = Phase::Ended;
+        acts.push(Act::End);
     }
 }

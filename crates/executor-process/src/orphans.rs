@@ -12,14 +12,16 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{
     Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, getpid, pidfd_open, pidfd_send_signal,
-    set_child_subreaper, test_kill_process, waitid,
+    set_child_subreaper, waitid,
 };
 
 use crate::environment::{environment_of, is_marked};
 use crate::procfs::{Stat, children_of, holds_pipe};
+use crate::survivors::may_signal;
 
 /// How often a process that shows no environment is looked at again.
 const MAX_LOOKS: u32 = 100;
@@ -40,6 +42,8 @@ pub(crate) struct Whose<'a> {
     pub(crate) leader: Pid,
     /// Is the leader's number still its own?
     pub(crate) leader_lives: bool,
+    /// A moment before it was started, as time since boot.
+    pub(crate) since: Duration,
     /// A child of ours that is nobody's orphan.
     pub(crate) guardian: Option<Pid>,
     /// The executor's mark.
@@ -59,6 +63,8 @@ pub(crate) struct Whose<'a> {
 pub(crate) struct Escaped {
     /// Living processes of it that we may signal.
     pub(crate) found: Vec<OwnedFd>,
+    /// Living processes of it that we may not signal.
+    pub(crate) out_of_reach: Vec<RawPid>,
     /// Living processes that may be of it or of another attempt.
     pub(crate) unknown: Vec<RawPid>,
 }
@@ -97,7 +103,14 @@ impl Orphanage {
     /// The living processes of an attempt that are not in its group.
     pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Escaped {
         let group = whose.leader.as_raw_nonzero().get();
-        let mut walk = Walk { group, seen: HashSet::new(), parents: Vec::new(), found: Vec::new() };
+        let mut walk = Walk {
+            group,
+            since: whose.since,
+            seen: HashSet::new(),
+            parents: Vec::new(),
+            found: Vec::new(),
+            out_of_reach: Vec::new(),
+        };
         let mut unknown = Vec::new();
         let orphans = self.orphans(whose.guardian);
         if !orphans.is_empty() {
@@ -111,7 +124,9 @@ impl Orphanage {
                     Bears::Nothing if self.is_exclusive && whose.is_alone => true,
                     Bears::Nothing if holds_pipe(orphan, &(whose.pipes)()) => true,
                     Bears::Nothing => {
-                        unknown.push(orphan);
+                        if stat.started_by() >= whose.since {
+                            unknown.push(orphan);
+                        }
                         false
                     }
                 });
@@ -129,7 +144,7 @@ impl Orphanage {
             // Most likely they have nothing to do with us.
             unknown.clear();
         }
-        Escaped { found: walk.found, unknown }
+        Escaped { found: walk.found, out_of_reach: walk.out_of_reach, unknown }
     }
 
     /// Collects orphans that have ended, but for children that others wait for.
@@ -183,10 +198,12 @@ fn bears(pid: RawPid, mark: &str, token: &str) -> Bears {
 
 struct Walk {
     group: RawPid,
+    since: Duration,
     seen: HashSet<RawPid>,
     /// Whose children are still to be visited.
     parents: Vec<RawPid>,
     found: Vec<OwnedFd>,
+    out_of_reach: Vec<RawPid>,
 }
 
 impl Walk {
@@ -203,8 +220,14 @@ impl Walk {
             return;
         }
         self.parents.push(process);
-        if stat.group != self.group && test_kill_process(pid).is_ok() {
+        if stat.group == self.group {
+            return;
+        }
+        if may_signal(process) {
             self.found.push(pidfd);
+        } else if stat.started_by() >= self.since {
+            // One that an earlier attempt has left goes on beside all that come after it.
+            self.out_of_reach.push(process);
         }
     }
 }

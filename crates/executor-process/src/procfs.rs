@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rustix::param::clock_ticks_per_second;
 use rustix::process::{Pid, RawPid};
+use rustix::time::{ClockId, clock_gettime};
 
 /// The fields of `/proc/<pid>/stat` that we use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +73,11 @@ impl Stat {
     pub(crate) const fn is_kernel_thread(&self) -> bool {
         self.flags & KERNEL_THREAD != 0
     }
+}
+
+/// The time since boot, also while the machine slept.
+pub(crate) fn since_boot() -> Duration {
+    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
 /// The children that one thread of a process has started or adopted. Empty where the kernel does not tell.

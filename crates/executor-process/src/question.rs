@@ -9,10 +9,9 @@ use std::time::Duration;
 
 use chongming_core::AttemptSink;
 use rustix::process::{Pid, Signal as Posix};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::group::Group;
-use crate::procfs::Stat;
+use crate::procfs::{Stat, since_boot};
 
 /// How long an answer is good for: half of the shortest lease, since a lease is renewed for an answer when that
 /// much of it is gone.
@@ -27,7 +26,7 @@ pub(crate) struct Yes<'a> {
 impl<'a> Yes<'a> {
     /// Asks for it.
     pub(crate) fn of(sink: &'a dyn AttemptSink) -> Option<Self> {
-        let asked = now();
+        let asked = since_boot();
         sink.may_begin().then_some(Self { sink, asked })
     }
 
@@ -35,7 +34,8 @@ impl<'a> Yes<'a> {
     /// answer that was old by then. When it may not, nothing is left of it.
     pub(crate) fn confirm(self, group: &mut Group) -> bool {
         // One that nobody may hold any more goes the way of all children.
-        if now().saturating_sub(self.asked) <= GOOD_FOR || group.signal(Posix::STOP).is_err() {
+        if since_boot().saturating_sub(self.asked) <= GOOD_FOR || group.signal(Posix::STOP).is_err()
+        {
             return true;
         }
         // Where this process stood still after the start, the child has run meanwhile, as others have. A panic must
@@ -55,11 +55,6 @@ impl<'a> Yes<'a> {
         Stat::of(leader.as_raw_nonzero().get())
             .is_some_and(|stat| stat.started_by() <= self.asked + GOOD_FOR)
     }
-}
-
-/// The time since boot, also while the machine slept.
-fn now() -> Duration {
-    Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use chongming_core::{AttemptSink, Report, Signal};
 use rustix::event::epoll;
 use rustix::io::Errno;
-use rustix::process::{RawPid, Signal as Posix};
+use rustix::process::RawPid;
 use rustix::time::Timespec;
 
 use crate::Echo;
@@ -24,6 +24,7 @@ use crate::output::{State, Stream};
 use crate::protocol::{Down, Heard, Pending};
 use crate::remark;
 use crate::source::{Source, Watch};
+use crate::survivors::Survivors;
 use crate::sys;
 
 /// Guardians are not started more often than this.
@@ -213,12 +214,6 @@ impl Reactor {
                         let escaped = search.escaped(id, child).found;
                         let _ = child.group.signal(signal);
                         orphans::signal(&escaped, signal);
-                        if signal == Posix::KILL && child.exit.is_some() && escaped.is_empty() {
-                            child.out_of_reach = child.group.out_of_reach();
-                            if !child.out_of_reach.is_empty() {
-                                events.push_back(Event::OutOfReach);
-                            }
-                        }
                     }
                     Act::TellStop => {
                         if let Some(stop) = child.stop.clone() {
@@ -232,14 +227,9 @@ impl Reactor {
                     Act::LookWhetherStopped => {
                         events.push_back(Event::Stopped(child.group.is_leader_stopped()));
                     }
-                    Act::LookWhetherEmpty => {
-                        let mut is_empty = child.group.is_empty();
-                        if is_empty {
-                            let escaped = search.escaped(id, child);
-                            is_empty = escaped.found.is_empty();
-                            child.unknown = escaped.unknown;
-                        }
-                        events.push_back(Event::Empty(is_empty));
+                    Act::LookWhatIsLeft => {
+                        child.survivors = search.survivors(id, child);
+                        events.push_back(Event::Left(child.survivors.left()));
                     }
                     Act::WakeAt(at) => {
                         child.tick_at = Some(at);
@@ -271,7 +261,8 @@ impl Reactor {
         for heard in child.channel.drain(&mut self.buffer, told) {
             self.heard(&mut child, &heard);
         }
-        let left = [remark::unknown(&child.unknown), remark::out_of_reach(&child.out_of_reach)];
+        let Survivors { unknown, out_of_reach, .. } = &child.survivors;
+        let left = [remark::unknown(unknown), remark::out_of_reach(out_of_reach)];
         for remark in left.iter().flatten() {
             child.output.keep(format!("[warn] {remark}\n").as_bytes(), self.echo.as_ref());
         }

@@ -41,7 +41,7 @@ fn a_program_that_does_not_serve_is_killed_in_time() {
             (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
             (limit - 1, Event::Tick, &[]),
             (limit, Event::Tick, &[KILL]),
-            (limit, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+            (limit, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
         ],
     )
     .told_to_end();
@@ -77,8 +77,8 @@ fn a_clean_end_needs_one_look() {
     let life = check(
         10_000,
         &[
-            (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            (0, Event::Empty(true), &[Act::End]),
+            (0, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+            (0, Event::Left(Left::Nothing), &[Act::End]),
             (1, Event::Kill, &[]),
         ],
     );
@@ -90,14 +90,14 @@ fn left_overs_are_terminated_then_killed() {
     check(
         8,
         &[
-            (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
-            (5, Event::Tick, &[Act::LookWhetherEmpty]),
-            (5, Event::Empty(false), &[wake(8)]),
-            (8, Event::Tick, &[Act::LookWhetherEmpty]),
-            (8, Event::Empty(false), &[KILL, wake(28)]),
-            (28, Event::Tick, &[Act::LookWhetherEmpty]),
-            (28, Event::Empty(true), &[Act::End]),
+            (0, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+            (0, Event::Left(Left::Some), &[TERM, CONT, wake(5)]),
+            (5, Event::Tick, &[Act::LookWhatIsLeft]),
+            (5, Event::Left(Left::Some), &[wake(8)]),
+            (8, Event::Tick, &[Act::LookWhatIsLeft]),
+            (8, Event::Left(Left::Some), &[KILL, wake(28)]),
+            (28, Event::Tick, &[Act::LookWhatIsLeft]),
+            (28, Event::Left(Left::Nothing), &[Act::End]),
         ],
     );
 }
@@ -107,12 +107,32 @@ fn left_overs_get_a_second_at_most() {
     check(
         60_000,
         &[
-            (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
-            (1000, Event::Empty(false), &[KILL, wake(1010)]),
-            (1010, Event::OutOfReach, &[Act::End]),
+            (0, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+            (0, Event::Left(Left::Some), &[TERM, CONT, wake(5)]),
+            (1000, Event::Left(Left::Some), &[KILL, wake(1010)]),
+            (1010, Event::Left(Left::OutOfReach), &[Act::End]),
         ],
     );
+}
+
+#[test]
+fn what_nobody_may_end_gets_its_second_even_after_a_kill() {
+    let killed: [(u64, Event, &[Act]); 4] = [
+        (0, Event::Kill, &[KILL]),
+        (10, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+        (10, Event::Left(Left::OutOfReach), &[KILL, wake(15)]),
+        (1000, Event::Left(Left::OutOfReach), &[KILL, wake(1010)]),
+    ];
+    let then = |last: &[(u64, Event, &[Act])]| check(10_000, &[&killed, last].concat());
+    then(&[(1010, Event::Left(Left::OutOfReach), &[Act::End])]);
+    // It has ended.
+    then(&[(1010, Event::Left(Left::Nothing), &[Act::End])]);
+    // It runs as our user by now.
+    then(&[
+        (1010, Event::Left(Left::Some), &[KILL, wake(1030)]),
+        (1030, Event::Left(Left::Nothing), &[Act::End]),
+    ]);
+    check(0, &[killed[0], killed[1], (10, Event::Left(Left::OutOfReach), &[Act::End])]);
 }
 
 #[test]
@@ -122,20 +142,20 @@ fn a_kill_reaches_left_overs_at_once() {
         &[
             (0, Event::Stop, &[TERM, CONT]),
             (9, Event::Kill, &[KILL]),
-            (10, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            (10, Event::Empty(false), &[KILL, wake(15)]),
-            (15, Event::Empty(true), &[Act::End]),
+            (10, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+            (10, Event::Left(Left::Some), &[KILL, wake(15)]),
+            (15, Event::Left(Left::Nothing), &[Act::End]),
         ],
     );
     assert!(life.told_to_end());
     let life = check(
         10_000,
         &[
-            (0, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
-            (0, Event::Empty(false), &[TERM, CONT, wake(5)]),
+            (0, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
+            (0, Event::Left(Left::Some), &[TERM, CONT, wake(5)]),
             (1, Event::Stop, &[]),
-            (2, Event::Kill, &[Act::LookWhetherEmpty]),
-            (2, Event::Empty(false), &[KILL, wake(12)]),
+            (2, Event::Kill, &[Act::LookWhatIsLeft]),
+            (2, Event::Left(Left::Some), &[KILL, wake(12)]),
         ],
     );
     assert!(!life.told_to_end(), "its own end came first");
@@ -157,7 +177,7 @@ fn a_pause_is_reached_when_the_leader_is_stopped() {
             (7, Event::Stopped(true), &[]),
             (8, Event::Tick, &[]),
             (9, Event::Pause { epoch: 3 }, &[STOP, Act::LookWhetherStopped]),
-            (9, Event::LeaderEnded, &[Act::LookWhetherEmpty]),
+            (9, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
             (9, Event::Stopped(true), &[]),
         ],
     );
