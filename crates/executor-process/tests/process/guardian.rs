@@ -10,6 +10,7 @@ use crate::support::{Rig, TEST_PROGRAM, bearers_of, is_gone, wait_until_gone};
 fn supervise(count: &str, script: &str) -> Child {
     Command::new(TEST_PROGRAM)
         .args(["supervise", count, "/bin/sh", "-c", script])
+        .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()

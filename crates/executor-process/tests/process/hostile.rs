@@ -106,6 +106,7 @@ fn an_endless_line_takes_bounded_memory() {
     let script = "head -c 1073741824 /dev/zero >&4; echo through; exec sleep 1000";
     let mut supervisor = std::process::Command::new(TEST_PROGRAM)
         .args(["supervise", "1", "/bin/sh", "-c", script])
+        .stdin(std::process::Stdio::null())
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();

@@ -12,6 +12,7 @@ mod hostile;
 mod launching;
 mod left_overs;
 mod modules;
+mod other_users;
 mod output;
 mod pausing;
 mod protocol;

@@ -149,6 +149,7 @@ fn a_supervisor_that_is_killed_meanwhile_leaves_nothing_behind() {
     let mut supervisor = Command::new(TEST_PROGRAM)
         .args(["supervise", "1", "/bin/sh", "-c", &script])
         .env("TEST_ANSWERS_LATE", LATE.as_millis().to_string())
+        .stdin(Stdio::null())
         .stdout(Stdio::null())
         .spawn()
         .unwrap();

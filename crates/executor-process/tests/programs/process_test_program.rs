@@ -1,16 +1,17 @@
-//! Plays the parts that this crate's tests need: guardian, supervisor, a task module, and programs that forgot
-//! `init`.
+//! Plays the parts that this crate's tests need: guardian, supervisor, a task module, a program that becomes another
+//! user's, and programs that forgot `init`.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
 use std::fs::OpenOptions;
 use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use chongming_core::{AttemptSink, Executor, Launch, Report, Target, TaskId, Value};
+use chongming_core::{AttemptSink, Executor, Launch, Report, Signal, Target, TaskId, Value};
 use chongming_executor_process::{Command, ProcessExecutor, init_with};
 
 #[path = "../support/tasks.rs"]
@@ -32,12 +33,14 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     match arguments.next().as_deref() {
         Some("supervise") => supervise(arguments.next().unwrap().parse().unwrap(), arguments),
+        Some("become-root") => become_root(arguments),
         other => panic!("unknown part {other:?}"),
     }
 }
 
-/// Starts the same command `count` times without a pause, says `launched`, and waits to be killed. Told so, it
-/// answers late that an attempt may begin, and never when asked again.
+/// Starts the same command `count` times without a pause, says what is reported, and waits to be killed. Meanwhile the
+/// line `stop` stops all, and `again` starts the command once more. Told so, it adopts orphans, or answers late that an
+/// attempt may begin, and never when asked again.
 fn supervise(count: u32, argv: impl Iterator<Item = String>) {
     struct Loud {
         late: Option<Duration>,
@@ -65,11 +68,15 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
     let echo = |bytes: &[u8]| {
         let _ = std::io::stdout().write_all(bytes);
     };
-    let executor = ProcessExecutor::builder().echo(Arc::new(echo)).build().unwrap();
+    let mut builder = ProcessExecutor::builder().echo(Arc::new(echo));
+    if std::env::var_os("TEST_ADOPTS_ORPHANS").is_some() {
+        builder = builder.adopt_orphans();
+    }
+    let executor = builder.build().unwrap();
     let target = Target::External(Command::new(argv).into_target());
-    for n in 0..count {
+    let start = || {
         executor.launch(Launch {
-            task_id: TaskId::new(format!("t{n}")).unwrap(),
+            task_id: TaskId::new("t").unwrap(),
             name: "job".into(),
             attempt: 1,
             target: target.clone(),
@@ -77,11 +84,34 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
             upstream: Arc::default(),
             files: None,
             sink: Arc::new(Loud { late, was_asked: AtomicBool::new(false) }),
-        });
+        })
+    };
+    let mut carriers: Vec<_> = (0..count).map(|_| start()).collect();
+    for line in std::io::stdin().lines() {
+        match line.unwrap().as_str() {
+            "stop" => {
+                let stop = Signal::Stop { reason: "test".into(), grace: Duration::from_secs(60) };
+                carriers.iter().for_each(|carrier| carrier.signal(stop.clone()));
+            }
+            "again" => carriers.push(start()),
+            other => panic!("unknown order {other:?}"),
+        }
     }
     loop {
         thread::park();
     }
+}
+
+/// Becomes this program with root as its real user as well, where this file is root's and runs as such. Leaves a child
+/// of its own that has ended and that the starting user may signal.
+#[expect(clippy::zombie_processes, reason = "that is the point")]
+fn become_root(mut argv: impl Iterator<Item = String>) {
+    use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+    let ended = std::process::Command::new("/bin/true").spawn().unwrap();
+    let id = WaitId::Pid(Pid::from_raw(ended.id().try_into().unwrap()).unwrap());
+    waitid(id, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT).unwrap();
+    let program = argv.next().unwrap();
+    panic!("{program}: {}", std::process::Command::new(&program).args(argv).uid(0).exec());
 }
 
 /// Writes noise to where an answer is expected.
