@@ -18,7 +18,7 @@ use crate::command::is_command;
 use crate::environment::Inherited;
 use crate::error::ExecutorError;
 use crate::guardian::{
-    Guardian, GuardianError, GuardianSpec, Line, is_meant_to_be_guardian, own_program, token,
+    Guardian, GuardianError, GuardianSpec, Line, Post, is_meant_to_be_guardian, own_program, token,
 };
 use crate::init::has_definitions;
 use crate::launcher::{Gate, Job, Launcher};
@@ -150,9 +150,9 @@ impl ProcessExecutorBuilder {
             what: "become the parent of orphans",
             source,
         })?;
-        let reactor =
-            Reactor::new(watch, Arc::clone(&mailbox), guardian, line, spec, self.echo, orphanage)
-                .map_err(system("wait by epoll"))?;
+        let post = Post::new(spec, line, guardian, &watch).map_err(system("wait by epoll"))?;
+        let reactor = Reactor::new(watch, Arc::clone(&mailbox), post, self.echo, orphanage)
+            .map_err(system("wait by epoll"))?;
         let (running, over) = mpsc::channel();
         let id = thread::Builder::new()
             .name("processes".to_owned())

@@ -5,7 +5,7 @@ use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem::{self, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use chongming_core::{AttemptSink, Report, Signal};
 use rustix::event::epoll;
@@ -16,7 +16,7 @@ use rustix::time::Timespec;
 use crate::Echo;
 use crate::child::{Child, NewChild, Search};
 use crate::exit::Exit;
-use crate::guardian::{Guardian, GuardianSpec, Line};
+use crate::guardian::Post;
 use crate::life::{Act, Event};
 use crate::mailbox::{ChildId, Letter, Mail, Mailbox};
 use crate::orphans::{self, Orphanage};
@@ -27,8 +27,6 @@ use crate::source::{Source, Watch};
 use crate::survivors::Survivors;
 use crate::sys;
 
-/// Guardians are not started more often than this.
-const GUARDIAN_PAUSE: Duration = Duration::from_secs(1);
 const READ_BYTES: usize = 64 * 1024;
 
 /// The reactor.
@@ -38,11 +36,7 @@ pub(crate) struct Reactor {
     children: HashMap<ChildId, Child>,
     leaders: HashSet<RawPid>,
     timers: BinaryHeap<Reverse<(Instant, ChildId)>>,
-    guardian: Option<Guardian>,
-    line: Line,
-    guardian_spec: GuardianSpec,
-    /// When the latest replacement was started.
-    guardian_started: Option<Instant>,
+    post: Post,
     echo: Option<Echo>,
     orphanage: Option<Orphanage>,
     buffer: Box<[u8]>,
@@ -50,29 +44,22 @@ pub(crate) struct Reactor {
 }
 
 impl Reactor {
-    /// With a guardian that is ready.
+    /// Without children yet.
     pub(crate) fn new(
         watch: Arc<Watch>,
         mailbox: Arc<Mailbox>,
-        guardian: Guardian,
-        line: Line,
-        guardian_spec: GuardianSpec,
+        post: Post,
         echo: Option<Echo>,
         orphanage: Option<Orphanage>,
     ) -> rustix::io::Result<Self> {
         watch.readable(Source::Mailbox, mailbox.descriptor())?;
-        watch.readable(Source::Guardian, guardian.pidfd())?;
-        line.lead_to(Some(&guardian));
         Ok(Self {
             watch,
             mailbox,
             children: HashMap::new(),
             leaders: HashSet::new(),
             timers: BinaryHeap::new(),
-            guardian: Some(guardian),
-            line,
-            guardian_spec,
-            guardian_started: None,
+            post,
             echo,
             orphanage,
             buffer: vec![0; READ_BYTES].into_boxed_slice(),
@@ -110,7 +97,10 @@ impl Reactor {
             }
             for source in &events {
                 match source {
-                    Source::Guardian => self.guardian_ended(),
+                    Source::Guardian => {
+                        self.post.leave(&self.watch);
+                        self.fill_post();
+                    }
                     Source::Leader(id) => self.look_at_leader(*id),
                     Source::Down(id) => self.flush(*id),
                     Source::Mailbox | Source::Stream(..) | Source::Up(_) => {}
@@ -119,10 +109,7 @@ impl Reactor {
             self.open(letters);
             self.fire_timers();
         }
-        self.line.lead_to(None);
-        if let Some(guardian) = self.guardian {
-            guardian.dismiss();
-        }
+        self.post.dismiss();
     }
 
     fn open(&mut self, letters: Vec<Letter>) {
@@ -142,11 +129,7 @@ impl Reactor {
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
         let (id, is_watched) = (new.id, new.is_watched);
-        if let Some(guardian) = &self.guardian
-            && new.known_to != Some(guardian.number())
-        {
-            guardian.register(&new.group);
-        }
+        self.post.register(&new.group, new.known_to);
         let child = Child::new(new);
         self.leaders.insert(child.group.leader().as_raw_nonzero().get());
         self.children.insert(id, child);
@@ -199,8 +182,8 @@ impl Reactor {
         let mut acts = Vec::new();
         let search = Search {
             orphanage: self.orphanage.as_ref(),
-            token: &self.guardian_spec.token,
-            guardian: self.guardian.as_ref().map(Guardian::pid),
+            token: self.post.token(),
+            guardian: self.post.pid(),
             leaders: &self.leaders,
             is_alone: self.children.len() == 1 && self.mailbox.is_settled(),
         };
@@ -269,12 +252,9 @@ impl Reactor {
         child.group.reap();
         self.leaders.remove(&child.group.leader().as_raw_nonzero().get());
         if let Some(orphanage) = &self.orphanage {
-            let guardian = self.guardian.as_ref().map(Guardian::pid);
-            orphanage.reap(guardian, |pid| self.leaders.contains(&pid));
+            orphanage.reap(self.post.pid(), |pid| self.leaders.contains(&pid));
         }
-        if let Some(guardian) = &self.guardian {
-            guardian.unregister(child.group.leader());
-        }
+        self.post.unregister(child.group.leader());
         let exit = child.exit.unwrap_or(Exit::Unknown);
         // Everything of the child is let go before its end is told.
         let Child { sink, output, group, channel, .. } = child;
@@ -366,7 +346,7 @@ impl Reactor {
             }
             self.timers.pop();
             if id == GUARDIAN_TIMER {
-                self.start_guardian();
+                self.fill_post();
                 continue;
             }
             let Some(child) = self.children.get_mut(&id) else { continue };
@@ -384,38 +364,14 @@ impl Reactor {
         Timespec::try_from(at.saturating_duration_since(Instant::now())).ok()
     }
 
-    fn guardian_ended(&mut self) {
-        if let Some(guardian) = self.guardian.take() {
-            self.line.lead_to(None);
-            self.watch.forget(guardian.pidfd());
-            guardian.discard();
-            self.start_guardian();
-        }
-    }
-
-    /// Starts another guardian in place of one that ended, and tells it of all groups.
-    fn start_guardian(&mut self) {
-        if self.guardian.is_some() || self.closing {
+    /// Has the guardian's post filled, now or when that may be tried again.
+    fn fill_post(&mut self) {
+        if self.closing {
             return;
         }
-        let now = Instant::now();
-        if let Some(next) = self.guardian_started.map(|at| at + GUARDIAN_PAUSE)
-            && next > now
-        {
-            self.timers.push(Reverse((next, GUARDIAN_TIMER)));
-            return;
-        }
-        self.guardian_started = Some(now);
-        let Ok(guardian) = Guardian::start(&self.guardian_spec) else {
-            self.timers.push(Reverse((now + GUARDIAN_PAUSE, GUARDIAN_TIMER)));
-            return;
-        };
-        self.line.lead_to(Some(&guardian));
-        for child in self.children.values() {
-            guardian.register(&child.group);
-        }
-        let _ = self.watch.readable(Source::Guardian, guardian.pidfd());
-        self.guardian = Some(guardian);
+        let groups = self.children.values().map(|child| &child.group);
+        let again = self.post.fill(groups, &self.watch);
+        self.timers.extend(again.map(|at| Reverse((at, GUARDIAN_TIMER))));
     }
 }
 

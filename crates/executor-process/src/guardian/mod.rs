@@ -11,6 +11,7 @@
 //! close to a launch the supervisor dies.
 
 mod helper;
+mod post;
 mod wire;
 
 use std::ffi::CString;
@@ -34,6 +35,7 @@ use rustix::time::Timespec;
 use crate::error::GUARDIAN;
 use crate::group::Group;
 use crate::sys::{Place, Spawn, spawn};
+pub(crate) use post::Post;
 use wire::Message;
 
 /// Longest time that the re-run program may take to call [`init`](crate::init).
