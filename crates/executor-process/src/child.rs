@@ -116,7 +116,7 @@ impl Child {
 
 /// What is needed to find processes that left their group.
 pub(crate) struct Search<'a> {
-    pub(crate) orphanage: Option<&'a Orphanage>,
+    pub(crate) orphanage: Option<&'a mut Orphanage>,
     pub(crate) token: &'a str,
     pub(crate) guardian: Option<Pid>,
     pub(crate) leaders: &'a HashSet<RawPid>,
@@ -125,14 +125,15 @@ pub(crate) struct Search<'a> {
 
 impl Search<'_> {
     /// What is left of a child whose leader has ended.
-    pub(crate) fn survivors(&self, id: ChildId, child: &Child) -> Survivors {
+    pub(crate) fn survivors(&mut self, id: ChildId, child: &Child) -> Survivors {
         Survivors::sort(child.group.living(), may_signal, || self.escaped(id, child))
     }
 
     /// Those of one child.
-    pub(crate) fn escaped(&self, id: ChildId, child: &Child) -> Escaped {
-        let Some(orphanage) = self.orphanage else { return Escaped::default() };
+    pub(crate) fn escaped(&mut self, id: ChildId, child: &Child) -> Escaped {
+        let Some(orphanage) = &mut self.orphanage else { return Escaped::default() };
         orphanage.escaped(&Whose {
+            id,
             leader: child.group.leader(),
             leader_lives: child.exit.is_none(),
             since: child.since,

@@ -102,8 +102,9 @@ impl ProcessExecutorBuilder {
     /// For that this process becomes the parent of all orphans among its descendants, for as long as it
     /// lives, and collects those that end. So it is only for a program that starts no processes by other
     /// means from its first thread: an orphan that has also cleared its environment is taken for the only
-    /// running attempt's, and ended with it. While several run it is known by the pipes that it holds, or else
-    /// left alone and named in the log, and in the message of the attempt's end.
+    /// running attempt's, and ended with it. While several run it is known by the pipes that it holds, or by an
+    /// earlier signal that found it below its leader, or else left alone and named in the log, and in the message of
+    /// the attempt's end.
     #[must_use]
     pub fn adopt_orphans(mut self) -> Self {
         self.adopts_orphans = true;

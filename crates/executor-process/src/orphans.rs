@@ -3,10 +3,10 @@
 //! A process that leaves its group (`setsid` does, and `timeout`) is not reached by the group's signals. While
 //! the leader lives, such a process is among its descendants. Afterwards it is the child of whoever adopts
 //! orphans: of this process, if it asked for that; then the attempt's mark in its environment tells whose it
-//! is. One that has lost the mark is known by the attempt's pipes, or because nothing else can be its origin;
-//! else nobody knows, and that is said.
+//! is. One that has lost the mark is known by the attempt's pipes, because it was met before, or because nothing else
+//! can be its origin; else nobody knows, and that is said.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,11 +20,15 @@ use rustix::process::{
 };
 
 use crate::environment::{environment_of, is_marked};
+use crate::mailbox::ChildId;
 use crate::procfs::{Stat, children_of, holds_pipe};
 use crate::survivors::may_signal;
 
 /// How often a process that shows no environment is looked at again.
 const MAX_LOOKS: u32 = 100;
+
+/// A process by its number and its start: no other one ever has both.
+type Identity = (RawPid, u64);
 
 /// This process as the parent of orphans. The kernel makes them children of its first thread.
 #[derive(Debug)]
@@ -34,10 +38,14 @@ pub(crate) struct Orphanage {
     is_exclusive: bool,
     /// Kept open: it is read at the end of each attempt, and mostly found empty.
     children: File,
+    /// Whose each living process is that was met out of its group, when that was plain.
+    met: HashMap<Identity, ChildId>,
 }
 
 /// Of which attempt escaped processes are looked for.
 pub(crate) struct Whose<'a> {
+    /// The attempt.
+    pub(crate) id: ChildId,
     /// The leader, which is the number of the group.
     pub(crate) leader: Pid,
     /// Is the leader's number still its own?
@@ -80,7 +88,7 @@ impl Orphanage {
         set_child_subreaper(Some(getpid()))?;
         // The first process of a system gets everybody's orphans, and one that had children before (as after
         // `exec` in a shell) gets theirs.
-        let mut orphanage = Self { own, is_exclusive: false, children };
+        let mut orphanage = Self { own, is_exclusive: false, children, met: HashMap::new() };
         orphanage.is_exclusive = own != 1 && orphanage.orphans(Some(guardian)).is_empty();
         Ok(orphanage)
     }
@@ -101,13 +109,14 @@ impl Orphanage {
     }
 
     /// The living processes of an attempt that are not in its group.
-    pub(crate) fn escaped(&self, whose: &Whose<'_>) -> Escaped {
+    pub(crate) fn escaped(&mut self, whose: &Whose<'_>) -> Escaped {
         let group = whose.leader.as_raw_nonzero().get();
         let mut walk = Walk {
             group,
             since: whose.since,
             seen: HashSet::new(),
             parents: Vec::new(),
+            met: Vec::new(),
             found: Vec::new(),
             out_of_reach: Vec::new(),
         };
@@ -116,18 +125,25 @@ impl Orphanage {
         if !orphans.is_empty() {
             let mark = (whose.mark)();
             for orphan in orphans {
-                walk.visit(orphan, self.own, |stat| match bears(orphan, &mark, whose.token) {
-                    Bears::Mark => true,
-                    Bears::AnotherMark => false,
-                    // Not one that has left its group.
-                    Bears::Nothing if whose.leaders.contains(&stat.group) => stat.group == group,
-                    Bears::Nothing if self.is_exclusive && whose.is_alone => true,
-                    Bears::Nothing if holds_pipe(orphan, &(whose.pipes)()) => true,
-                    Bears::Nothing => {
-                        if stat.started_by() >= whose.since {
-                            unknown.push(orphan);
+                walk.visit(orphan, self.own, |stat| {
+                    if let Some(id) = self.met.get(&(orphan, stat.start_time)) {
+                        return *id == whose.id;
+                    }
+                    match bears(orphan, &mark, whose.token) {
+                        Bears::Mark => true,
+                        Bears::AnotherMark => false,
+                        // Not one that has left its group.
+                        Bears::Nothing if whose.leaders.contains(&stat.group) => {
+                            stat.group == group
                         }
-                        false
+                        Bears::Nothing if self.is_exclusive && whose.is_alone => true,
+                        Bears::Nothing if holds_pipe(orphan, &(whose.pipes)()) => true,
+                        Bears::Nothing => {
+                            if stat.started_by() >= whose.since {
+                                unknown.push(orphan);
+                            }
+                            false
+                        }
                     }
                 });
             }
@@ -144,11 +160,12 @@ impl Orphanage {
             // Most likely they have nothing to do with us.
             unknown.clear();
         }
+        self.met.extend(walk.met.into_iter().map(|process| (process, whose.id)));
         Escaped { found: walk.found, out_of_reach: walk.out_of_reach, unknown }
     }
 
-    /// Collects orphans that have ended, but for children that others wait for.
-    pub(crate) fn reap(&self, guardian: Option<Pid>, is_waited_for: impl Fn(RawPid) -> bool) {
+    /// Collects orphans that have ended, but for children that others wait for, and forgets what is gone.
+    pub(crate) fn reap(&mut self, guardian: Option<Pid>, is_waited_for: impl Fn(RawPid) -> bool) {
         for orphan in self.orphans(guardian) {
             let has_ended = || Stat::of(orphan).is_some_and(|stat| stat.is_zombie());
             if let Some(pid) = Pid::from_raw(orphan).filter(|_| !is_waited_for(orphan))
@@ -157,6 +174,7 @@ impl Orphanage {
                 let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
             }
         }
+        self.met.retain(|(pid, start), _| Stat::of(*pid).is_some_and(|s| s.start_time == *start));
     }
 }
 
@@ -202,6 +220,7 @@ struct Walk {
     seen: HashSet<RawPid>,
     /// Whose children are still to be visited.
     parents: Vec<RawPid>,
+    met: Vec<Identity>,
     found: Vec<OwnedFd>,
     out_of_reach: Vec<RawPid>,
 }
@@ -223,6 +242,7 @@ impl Walk {
         if stat.group == self.group {
             return;
         }
+        self.met.push((process, stat.start_time));
         if may_signal(process) {
             self.found.push(pidfd);
         } else if stat.started_by() >= self.since {

@@ -180,8 +180,8 @@ impl Reactor {
         let now = Instant::now();
         let mut events = VecDeque::from([event]);
         let mut acts = Vec::new();
-        let search = Search {
-            orphanage: self.orphanage.as_ref(),
+        let mut search = Search {
+            orphanage: self.orphanage.as_mut(),
             token: self.post.token(),
             guardian: self.post.pid(),
             leaders: &self.leaders,
@@ -251,7 +251,7 @@ impl Reactor {
         }
         child.group.reap();
         self.leaders.remove(&child.group.leader().as_raw_nonzero().get());
-        if let Some(orphanage) = &self.orphanage {
+        if let Some(orphanage) = &mut self.orphanage {
             orphanage.reap(self.post.pid(), |pid| self.leaders.contains(&pid));
         }
         self.post.unregister(child.group.leader());

@@ -150,3 +150,22 @@ fn one_that_may_be_any_attempts_is_told_and_ends_with_the_last() {
     other.interrupted();
     support::wait_until_gone(vanished);
 }
+
+#[test]
+fn one_that_was_met_while_its_parents_lived_is_known_afterwards() {
+    let rig = rig();
+    let other = rig.sh("echo other; sleep 1000; exit 0");
+    rig.wait_output("other");
+    let attempt = rig.sh("env -i PATH=\"$PATH\" setsid sh -c 'trap \"\" TERM; echo met $$; \
+         exec 0</dev/null 1>/dev/null 2>/dev/null 3<&- 4>&-; while :; do sleep 0.01; done' & wait");
+    let met = rig.number("met");
+    // Of the descriptors nothing tells whose it is.
+    while std::fs::read_link(format!("/proc/{met}/fd/4")).is_ok() {
+        std::thread::yield_now();
+    }
+    attempt.stop();
+    assert_eq!(attempt.interrupted(), "killed by signal 15 (SIGTERM)");
+    assert!(is_gone(met));
+    other.kill();
+    other.interrupted();
+}

@@ -27,9 +27,9 @@ struct Stage {
 }
 
 impl Stage {
-    /// It runs the script that `script` makes of the path of a program that runs as root. Nothing, with a line on
+    /// It runs, so many times, the script that `script` makes of the path of a program that runs as root. Nothing, with a line on
     /// stderr, where that cannot be had.
-    fn set(test: &str, script: impl FnOnce(&str) -> String) -> Option<Self> {
+    fn set(test: &str, count: &str, script: impl FnOnce(&str) -> String) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         if let Some(why) = obstacle(dir.path()) {
             let _ = writeln!(std::io::stderr(), "skipped {test}: {why}");
@@ -39,7 +39,7 @@ impl Stage {
         let program = install(dir.path(), "supervisor", "755");
         let root = install(dir.path(), "root", "4755");
         let mut supervisor = Command::new(program)
-            .args(["supervise", "1", "/bin/sh", "-c", &script(root.to_str().unwrap())])
+            .args(["supervise", count, "/bin/sh", "-c", &script(root.to_str().unwrap())])
             .env("TEST_ADOPTS_ORPHANS", "yes")
             .current_dir(dir.path())
             .uid(USER)
@@ -120,11 +120,11 @@ fn end_with(survivor: i32) -> String {
 
 #[test]
 fn a_stop_that_leaves_another_users_part_of_the_group_has_not_ended_it() {
-    let Some(mut stage) =
-        Stage::set("a_stop_that_leaves_another_users_part_of_the_group_has_not_ended_it", |root| {
-            beside(root, "")
-        })
-    else {
+    let Some(mut stage) = Stage::set(
+        "a_stop_that_leaves_another_users_part_of_the_group_has_not_ended_it",
+        "1",
+        |root| beside(root, ""),
+    ) else {
         return;
     };
     let survivor = stage.pid();
@@ -135,7 +135,7 @@ fn a_stop_that_leaves_another_users_part_of_the_group_has_not_ended_it() {
 
 #[test]
 fn what_left_the_group_as_well_is_told_once() {
-    let Some(mut stage) = Stage::set("what_left_the_group_as_well_is_told_once", |root| {
+    let Some(mut stage) = Stage::set("what_left_the_group_as_well_is_told_once", "1", |root| {
         beside(root, "/usr/bin/setsid")
     }) else {
         return;
@@ -150,4 +150,20 @@ fn what_left_the_group_as_well_is_told_once() {
     stage.order("stop");
     assert_eq!(stage.hear("Ended"), end_with(second));
     assert!(!is_gone(first) && !is_gone(second));
+}
+
+#[test]
+fn each_of_several_is_told_its_own() {
+    let Some(mut stage) =
+        Stage::set("each_of_several_is_told_its_own", "2", |root| beside(root, "/usr/bin/setsid"))
+    else {
+        return;
+    };
+    let survivors = [stage.pid(), stage.pid()];
+    stage.order("stop");
+    let mut ends = [stage.hear("Ended"), stage.hear("Ended")];
+    let mut expected = survivors.map(end_with);
+    ends.sort();
+    expected.sort();
+    assert_eq!(ends, expected);
 }
