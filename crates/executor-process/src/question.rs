@@ -7,15 +7,11 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use chongming_core::AttemptSink;
+use chongming_core::{AttemptSink, MAY_BEGIN_GOOD_FOR};
 use rustix::process::{Pid, Signal as Posix};
 
 use crate::group::Group;
 use crate::procfs::{Stat, since_boot};
-
-/// How long an answer is good for: half of the shortest lease, since a lease is renewed for an answer when that
-/// much of it is gone.
-const GOOD_FOR: Duration = Duration::from_millis(50);
 
 /// The answer that an attempt may begin.
 pub(crate) struct Yes<'a> {
@@ -34,7 +30,8 @@ impl<'a> Yes<'a> {
     /// answer that was old by then. When it may not, nothing is left of it.
     pub(crate) fn confirm(self, group: &mut Group) -> bool {
         // One that nobody may hold any more goes the way of all children.
-        if since_boot().saturating_sub(self.asked) <= GOOD_FOR || group.signal(Posix::STOP).is_err()
+        if since_boot().saturating_sub(self.asked) <= MAY_BEGIN_GOOD_FOR
+            || group.signal(Posix::STOP).is_err()
         {
             return true;
         }
@@ -53,7 +50,7 @@ impl<'a> Yes<'a> {
     /// Was the answer good when this process was started?
     fn was_good_for(&self, leader: Pid) -> bool {
         Stat::of(leader.as_raw_nonzero().get())
-            .is_some_and(|stat| stat.started_by() <= self.asked + GOOD_FOR)
+            .is_some_and(|stat| stat.started_by() <= self.asked + MAY_BEGIN_GOOD_FOR)
     }
 }
 
@@ -91,7 +88,7 @@ mod tests {
     }
 
     fn stand_still() {
-        std::thread::sleep(GOOD_FOR * 2);
+        std::thread::sleep(MAY_BEGIN_GOOD_FOR * 2);
     }
 
     #[test]

@@ -150,8 +150,8 @@ pub trait AttemptSink: Send + Sync {
     /// closed: then nothing of it may run, and it ends as `Interrupted`.
     ///
     /// To be asked as late as can be, with nothing in between: by [`run_body`](crate::run_body) for what it
-    /// runs, and by an executor directly before it starts a process. A yes is good for 50 ms, which is half of
-    /// the shortest lease: an executor that has started a process later asks again.
+    /// runs, and by an executor directly before it starts a process. A yes is good for
+    /// [`MAY_BEGIN_GOOD_FOR`](crate::MAY_BEGIN_GOOD_FOR): an executor that has started a process later asks again.
     ///
     /// Cheap, unless this program stood still for longer than its lease: then it may wait for the store, which
     /// an executor that runs the body within `launch` would do in place of those that ask it.
