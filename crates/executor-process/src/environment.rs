@@ -10,6 +10,7 @@ use rustix::process::RawPid;
 use crate::command::Command;
 use crate::error::GUARDIAN;
 use crate::mailbox::ChildId;
+use crate::procfs::folders_of;
 use crate::protocol::{CHILD_IN, CHILD_OUT};
 
 /// Names the executor that a process belongs to, and the attempt ([`attempt_mark`]). Nested supervisors add
@@ -185,10 +186,13 @@ pub(crate) fn is_marked(environment: &[u8], token: &str) -> bool {
 /// The environment that a process was started with; `None` when it is gone or not ours to read.
 pub(crate) fn environment_of(pid: RawPid) -> Option<Vec<u8>> {
     use std::io::Read;
-    let file = fs::File::open(format!("/proc/{pid}/environ")).ok()?;
-    let mut environment = Vec::new();
-    file.take(MAX_ENVIRONMENT).read_to_end(&mut environment).ok()?;
-    Some(environment)
+    let read = |folder: String| {
+        let file = fs::File::open(format!("{folder}/environ")).ok()?;
+        let mut environment = Vec::new();
+        file.take(MAX_ENVIRONMENT).read_to_end(&mut environment).ok()?;
+        Some(environment)
+    };
+    folders_of(pid).into_iter().filter_map(read).max_by_key(Vec::len)
 }
 
 fn entry(name: &[u8], value: &[u8]) -> Result<CString, std::ffi::NulError> {

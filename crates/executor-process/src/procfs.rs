@@ -20,6 +20,8 @@ pub(crate) struct Stat {
     pub(crate) group: RawPid,
     /// Kernel flags.
     pub(crate) flags: u64,
+    /// Threads that are not gone without a trace; the first one stays as long as others do.
+    pub(crate) threads: u64,
     /// Start, in clock ticks since boot.
     pub(crate) start_time: u64,
 }
@@ -48,7 +50,8 @@ impl Stat {
             parent: fields.next()?.parse().ok()?,
             group: fields.next()?.parse().ok()?,
             flags: fields.nth(3)?.parse().ok()?,
-            start_time: fields.nth(12)?.parse().ok()?,
+            threads: fields.nth(10)?.parse().ok()?,
+            start_time: fields.nth(1)?.parse().ok()?,
         })
     }
 
@@ -59,14 +62,18 @@ impl Stat {
         Duration::from_nanos(self.start_time.saturating_add(1).saturating_mul(tick))
     }
 
-    /// Has it ended, but for being waited for?
+    /// Has it ended, but for being waited for? One whose first thread has ended goes on with the others.
     pub(crate) const fn is_zombie(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        self.has_ended_first_thread() && self.threads <= 1
     }
 
     /// Is it on its way to be one? Its memory is gone by then.
     pub(crate) const fn is_exiting(&self) -> bool {
-        self.flags & EXITING != 0
+        self.flags & EXITING != 0 && self.threads <= 1
+    }
+
+    const fn has_ended_first_thread(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
     }
 
     /// Is it a thread of the kernel?
@@ -91,20 +98,34 @@ fn children_of_thread(pid: RawPid, thread: RawPid) -> Vec<RawPid> {
 
 /// The children of a process.
 pub(crate) fn children_of(pid: RawPid) -> Vec<RawPid> {
-    fs::read_dir(format!("/proc/{pid}/task"))
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .flat_map(|thread| children_of_thread(pid, thread))
-        .collect()
+    threads_of(pid).flat_map(|thread| children_of_thread(pid, thread)).collect()
 }
 
 /// The ids of all processes that can be seen.
 pub(crate) fn all_pids() -> impl Iterator<Item = RawPid> {
-    fs::read_dir("/proc")
+    numbers_in("/proc")
+}
+
+/// The ids of a process's threads.
+fn threads_of(pid: RawPid) -> impl Iterator<Item = RawPid> {
+    numbers_in(&format!("/proc/{pid}/task"))
+}
+
+fn numbers_in(folder: &str) -> impl Iterator<Item = RawPid> + use<> {
+    fs::read_dir(folder)
         .into_iter()
         .flatten()
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+}
+
+/// Where a process shows what it has: under its number, or under its other threads once the first has ended.
+pub(crate) fn folders_of(pid: RawPid) -> Vec<String> {
+    if Stat::of(pid).is_some_and(|stat| stat.has_ended_first_thread() && !stat.is_zombie()) {
+        let others = threads_of(pid).filter(|thread| *thread != pid);
+        others.map(|thread| format!("/proc/{pid}/task/{thread}")).collect()
+    } else {
+        vec![format!("/proc/{pid}")]
+    }
 }
 
 /// The members of this group that have not ended.
@@ -116,8 +137,10 @@ pub(crate) fn living_members(group: Pid) -> impl Iterator<Item = RawPid> {
 
 /// Does the process hold a pipe with one of these inodes?
 pub(crate) fn holds_pipe(pid: RawPid, pipes: &HashSet<u64>) -> bool {
-    let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    descriptors.flatten().filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+    let folders = folders_of(pid).into_iter();
+    let descriptors = folders.filter_map(|folder| fs::read_dir(format!("{folder}/fd")).ok());
+    let entries = descriptors.flatten().flatten();
+    entries.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
         let inode = target.to_str().and_then(|t| t.strip_prefix("pipe:[")?.strip_suffix(']'));
         inode.and_then(|inode| inode.parse().ok()).is_some_and(|inode| pipes.contains(&inode))
     })
@@ -133,9 +156,34 @@ mod tests {
         let stat = Stat::parse(line).unwrap();
         assert_eq!(
             stat,
-            Stat { state: b'T', parent: 1, group: 77, flags: 4_194_560, start_time: 8813 }
+            Stat {
+                state: b'T',
+                parent: 1,
+                group: 77,
+                flags: 4_194_560,
+                threads: 1,
+                start_time: 8813
+            }
         );
         assert_eq!(Stat::parse(b"42 (cut off"), None);
+    }
+
+    #[test]
+    fn a_process_lives_as_long_as_one_of_its_threads() {
+        let stat = |state, threads, flags| Stat {
+            state,
+            parent: 1,
+            group: 1,
+            flags,
+            threads,
+            start_time: 1,
+        };
+        for (state, threads, is_zombie) in
+            [(b'S', 1, false), (b'Z', 1, true), (b'Z', 2, false), (b'X', 0, true)]
+        {
+            assert_eq!(stat(state, threads, 0).is_zombie(), is_zombie, "{state} {threads}");
+        }
+        assert!(stat(b'Z', 1, EXITING).is_exiting() && !stat(b'Z', 2, EXITING).is_exiting());
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod support;
 
 use chongming_core::Signal;
 use chongming_executor_process::ProcessExecutorBuilder;
-use support::{Rig, is_gone, state};
+use support::{Rig, has_ended, is_gone, state, without_first_thread};
 
 fn rig() -> Rig {
     Rig::with(ProcessExecutorBuilder::adopt_orphans)
@@ -27,6 +27,13 @@ fn what_left_its_group_ends_before_a_normal_end_is_told() {
     let rig = rig();
     rig.sh(&escape("exit 0")).completed();
     assert!(is_gone(rig.number("escaped")));
+}
+
+#[test]
+fn what_left_its_group_and_its_first_thread_ends_too() {
+    let rig = rig();
+    rig.sh(&without_first_thread("setsid")).completed();
+    assert!(has_ended(rig.number("pid")));
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::process::{Child, Command, Stdio};
 
 use chongming_executor_process::{ExecutorError, ProcessExecutor};
 
-use crate::support::{Rig, TEST_PROGRAM, bearers_of, is_gone, wait_until_gone};
+use crate::support::{
+    Rig, TEST_PROGRAM, bearers_of, has_ended, is_gone, wait_until_gone, without_first_thread,
+};
 
 fn supervise(count: &str, script: &str) -> Child {
     Command::new(TEST_PROGRAM)
@@ -38,6 +40,18 @@ fn nothing_survives_a_killed_supervisor() {
     );
     let pids = pids(&mut supervisor, 12);
     assert_eq!(pids.len(), 12);
+    supervisor.kill().unwrap();
+    supervisor.wait().unwrap();
+    pids.into_iter().for_each(wait_until_gone);
+}
+
+#[test]
+fn nothing_survives_that_goes_on_without_its_first_thread() {
+    let scripts = ["", "setsid", "env -i", "setsid env -i"].map(without_first_thread);
+    let script = format!("{} exec sleep 1000", scripts.concat());
+    let mut supervisor = supervise("1", &script);
+    let pids = pids(&mut supervisor, 4);
+    assert!(pids.len() == 4 && !pids.iter().any(|pid| has_ended(*pid)));
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
     pids.into_iter().for_each(wait_until_gone);

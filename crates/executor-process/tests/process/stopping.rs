@@ -2,7 +2,7 @@
 
 use chongming_core::AttemptEnd;
 
-use crate::support::{Rig, is_gone};
+use crate::support::{Rig, has_ended, is_gone, without_first_thread};
 
 #[test]
 fn a_stop_runs_the_handler_and_tells_its_code() {
@@ -47,6 +47,13 @@ fn a_stubborn_tree_is_killed_with_its_grandchildren() {
     attempt.kill();
     assert_eq!(attempt.interrupted(), "killed by signal 9 (SIGKILL)");
     assert!(pids.iter().all(|pid| is_gone(*pid)), "a survivor");
+}
+
+#[test]
+fn what_is_left_without_its_first_thread_ends_with_its_leader() {
+    let rig = Rig::new();
+    rig.sh(&without_first_thread("")).completed();
+    assert!(has_ended(rig.number("pid")));
 }
 
 #[test]

@@ -234,6 +234,21 @@ pub fn is_gone(pid: i32) -> bool {
     state(pid).is_none()
 }
 
+/// A shell's words: starts a program whose first thread ends while another goes on, after these words, and says
+/// `pid` and its number when that is so.
+pub fn without_first_thread(before: &str) -> String {
+    format!(
+        "{before} python3 -c 'import ctypes, threading, time; \
+         threading.Thread(target=time.sleep, args=(1000,)).start(); ctypes.CDLL(None).pthread_exit(None)' & \
+         until grep -q \"^State:.Z\" /proc/$!/status; do sleep 0.01; done; echo pid $!; "
+    )
+}
+
+/// Has every thread of this process ended? Its letter in `/proc` is that of the first one.
+pub fn has_ended(pid: i32) -> bool {
+    ends_within(pid, Duration::ZERO)
+}
+
 /// The processes with this in their arguments.
 pub fn bearers_of(mark: &str) -> impl Iterator<Item = i32> + '_ {
     std::fs::read_dir("/proc").unwrap().flatten().filter_map(move |entry| {
@@ -245,10 +260,14 @@ pub fn bearers_of(mark: &str) -> impl Iterator<Item = i32> + '_ {
 
 /// Waits for a process that is not ours to end: its pidfd tells.
 pub fn wait_until_gone(pid: i32) {
+    assert!(ends_within(pid, DEADLINE), "process {pid} lives on");
+}
+
+fn ends_within(pid: i32, limit: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{Pid, PidfdFlags, pidfd_open};
-    let Ok(pidfd) = pidfd_open(Pid::from_raw(pid).unwrap(), PidfdFlags::empty()) else { return };
-    let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
-    let limit = rustix::time::Timespec::try_from(DEADLINE).unwrap();
-    assert_eq!(poll(&mut fds, Some(&limit)).unwrap(), 1, "process {pid} lives on");
+    let pid = Pid::from_raw(pid).unwrap();
+    let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else { return true };
+    let limit = rustix::time::Timespec::try_from(limit).unwrap();
+    poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], Some(&limit)).unwrap() > 0
 }
