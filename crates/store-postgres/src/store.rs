@@ -24,6 +24,8 @@ type Stored<T> = Result<T, StoreError>;
 
 /// How often a batch is tried that other transactions get in the way of.
 const COLLISIONS: u32 = 8;
+/// Between two tries of the pool to reach the server: a holder whose server is back has a lease to renew.
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 
 /// Keeps tasks on a Postgres server.
 ///
@@ -89,7 +91,8 @@ impl PostgresStore {
         let pool = Pool::builder()
             .max_size(options.connections.max(1))
             .min_idle(Some(0))
-            .connection_timeout(connect_timeout)
+            // How long a call waits is said there; this only bounds the pauses, to half of it.
+            .connection_timeout(2 * LONGEST_PAUSE)
             .error_handler(Box::new(NopErrorHandler))
             .build_unchecked(manager);
         let pool = RwLock::new(Some(pool));
@@ -99,7 +102,7 @@ impl PostgresStore {
     fn link(&self, operation: &'static str) -> Stored<PooledConnection<Manager>> {
         let pool = self.pool.read().unwrap_or_else(PoisonError::into_inner).clone();
         let pool = pool.ok_or_else(|| StoreError::closed(operation))?;
-        pool.get().map_err(|_| match self.failure.get() {
+        pool.get_timeout(self.connect_timeout).map_err(|_| match self.failure.get() {
             Some((kind, message)) => StoreError::new(kind, operation, message),
             None => {
                 let limit = self.connect_timeout;

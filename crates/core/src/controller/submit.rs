@@ -236,7 +236,7 @@ pub enum NotAdoptable {
     Ended(Status),
     /// Its holder lives.
     HolderLives,
-    /// Work was in flight when its holder went: reconcile it first.
+    /// Work was in flight when its holder went: what became of it is for reconcile to settle.
     InFlight(Status),
     /// It is a task of another definition.
     OtherName(Text),
@@ -255,7 +255,7 @@ impl fmt::Display for NotAdoptable {
             Self::Ended(status) => write!(f, "it ended as {status}"),
             Self::HolderLives => f.write_str("its holder lives"),
             Self::InFlight(status) => {
-                write!(f, "it was {status} when its holder went; reconcile it first")
+                write!(f, "it was {status} when its holder went, which `reconcile` settles")
             }
             Self::OtherName(name) => write!(f, "it is a task {name:?}"),
             Self::OtherBucket(Some(bucket)) => write!(f, "it is in bucket {bucket}"),
