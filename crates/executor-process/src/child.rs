@@ -68,6 +68,8 @@ pub(crate) struct Child {
     /// Was it reported as launched?
     pub(crate) launched: bool,
     pub(crate) exit: Option<Exit>,
+    /// Was it told that it cannot be ended? Then its end is of no interest any more.
+    pub(crate) is_given_up: bool,
     pub(crate) output: Output,
     pub(crate) channel: Channel,
     /// The latest request to stop, for the task protocol.
@@ -88,6 +90,7 @@ impl Child {
             life: server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at)),
             launched: server_since.is_none(),
             exit: None,
+            is_given_up: false,
             output,
             channel,
             stop: None,

@@ -92,6 +92,8 @@ pub(crate) enum Act {
     LookWhetherStopped,
     /// See what is left.
     LookWhatIsLeft,
+    /// It should be gone by now: see whether the leader is one that we may not signal, and tell that.
+    TellIfOutOfReach,
     /// Tick at this time; replaces an earlier one.
     WakeAt(Instant),
     /// The pause with this number is reached.
@@ -206,9 +208,8 @@ impl Life {
             }
             Event::Kill => {
                 self.told_to_end = true;
-                self.killing = true;
                 self.phase = Phase::Running;
-                acts.push(Act::Signal(Posix::KILL));
+                self.kill(now, acts);
             }
             Event::Pause { .. } if self.told_to_end || self.foreign_until.is_some() => {}
             Event::Pause { epoch } if self.handles_pause && !self.is_suspended_by_signal() => {
@@ -266,9 +267,14 @@ impl Life {
                 Phase::Stopping { .. } => acts.push(Act::LookWhetherStopped),
                 Phase::Loosened { epoch } => self.suspend(epoch, acts),
                 Phase::Running | Phase::Stopped | Phase::Asked { .. } | Phase::Obeying => {
-                    if [self.hello_by, self.foreign_until].iter().flatten().any(|at| now >= *at) {
-                        self.killing = true;
-                        acts.push(Act::Signal(Posix::KILL));
+                    if self.killing {
+                        acts.push(Act::TellIfOutOfReach);
+                    } else if [self.hello_by, self.foreign_until]
+                        .iter()
+                        .flatten()
+                        .any(|at| now >= *at)
+                    {
+                        self.kill(now, acts);
                     }
                 }
                 Phase::LeftOvers { .. } | Phase::Ended => {}
@@ -332,6 +338,11 @@ impl Life {
             | Event::LeaderEnded
             | Event::Stopped(_) => {}
         }
+    }
+
+    fn kill(&mut self, now: Instant, acts: &mut Vec<Act>) {
+        self.killing = true;
+        acts.extend([Act::Signal(Posix::KILL), Act::WakeAt(now + LEFT_OVER_GRACE)]);
     }
 
     fn end(&mut self, acts: &mut Vec<Act>) {

@@ -21,10 +21,11 @@ use crate::life::{Act, Event};
 use crate::mailbox::{ChildId, Letter, Mail, Mailbox};
 use crate::orphans::{self, Orphanage};
 use crate::output::{State, Stream};
+use crate::procfs::Stat;
 use crate::protocol::{Down, Heard, Pending};
 use crate::remark;
 use crate::source::{Source, Watch};
-use crate::survivors::Survivors;
+use crate::survivors::{Survivors, may_signal};
 use crate::sys;
 
 const READ_BYTES: usize = 64 * 1024;
@@ -214,6 +215,14 @@ impl Reactor {
                         child.survivors = search.survivors(id, child);
                         events.push_back(Event::Left(child.survivors.left()));
                     }
+                    Act::TellIfOutOfReach => {
+                        let leader = child.group.leader().as_raw_nonzero().get();
+                        let lives = Stat::of(leader).is_some_and(|stat| !stat.is_zombie());
+                        if lives && !may_signal(leader) {
+                            child.is_given_up = true;
+                            report(&*child.sink, remark::unkillable(leader));
+                        }
+                    }
                     Act::WakeAt(at) => {
                         child.tick_at = Some(at);
                         self.timers.push(Reverse((at, id)));
@@ -257,14 +266,16 @@ impl Reactor {
         self.post.unregister(child.group.leader());
         let exit = child.exit.unwrap_or(Exit::Unknown);
         // Everything of the child is let go before its end is told.
-        let Child { sink, output, group, channel, .. } = child;
+        let Child { sink, output, group, channel, is_given_up, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
         let [unknown, out_of_reach] = &left;
         let end = remark::with(end, output.log_problem());
         let end = remark::with(end, unknown.as_deref());
         let end = remark::with_survivors(end, out_of_reach.as_deref());
         drop((output, group));
-        report(&*sink, end);
+        if !is_given_up {
+            report(&*sink, end);
+        }
     }
 
     fn read(&mut self, id: ChildId, stream: Stream) {

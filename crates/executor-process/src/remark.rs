@@ -47,6 +47,11 @@ pub(crate) fn with_survivors(end: Report, remark: Option<&str>) -> Report {
     }
 }
 
+/// The end of an attempt whose leader cannot be ended.
+pub(crate) fn unkillable(leader: RawPid) -> Report {
+    Report::Ended(AttemptEnd::Unkillable { message: clean(&goes_on(&[leader])) })
+}
+
 /// What to say of processes whose origin nobody knows.
 pub(crate) fn unknown(processes: &[RawPid]) -> Option<String> {
     let left = "what has left its group and cleared its environment may go on: of this or another task is process";
@@ -55,8 +60,11 @@ pub(crate) fn unknown(processes: &[RawPid]) -> Option<String> {
 
 /// What to say of processes that nobody but another user may end.
 pub(crate) fn out_of_reach(processes: &[RawPid]) -> Option<String> {
-    let left = "what runs as another user could not be ended and goes on: process";
-    (!processes.is_empty()).then(|| format!("{left} {}", list(processes)))
+    (!processes.is_empty()).then(|| goes_on(processes))
+}
+
+fn goes_on(processes: &[RawPid]) -> String {
+    format!("what runs as another user could not be ended and goes on: process {}", list(processes))
 }
 
 fn list(processes: &[RawPid]) -> String {

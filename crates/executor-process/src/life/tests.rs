@@ -40,7 +40,7 @@ fn a_program_that_does_not_serve_is_killed_in_time() {
             (0, Event::Started, &[wake(limit)]),
             (1, Event::Pause { epoch: 1 }, &[Act::TellPause { epoch: 1 }]),
             (limit - 1, Event::Tick, &[]),
-            (limit, Event::Tick, &[KILL]),
+            (limit, Event::Tick, &[KILL, wake(limit + 1000)]),
             (limit, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
         ],
     )
@@ -66,7 +66,7 @@ fn one_that_speaks_another_version_is_ended() {
             (0, Event::Pause { epoch: 1 }, &[STOP, Act::LookWhetherStopped]),
             (1, Event::Foreign, &[TERM, CONT, wake(201)]),
             (2, Event::Pause { epoch: 2 }, &[]),
-            (201, Event::Tick, &[KILL]),
+            (201, Event::Tick, &[KILL, wake(1201)]),
         ],
     );
     assert!(!life.told_to_end());
@@ -118,7 +118,7 @@ fn left_overs_get_a_second_at_most() {
 #[test]
 fn what_nobody_may_end_gets_its_second_even_after_a_kill() {
     let killed: [(u64, Event, &[Act]); 4] = [
-        (0, Event::Kill, &[KILL]),
+        (0, Event::Kill, &[KILL, wake(1000)]),
         (10, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
         (10, Event::Left(Left::OutOfReach), &[KILL, wake(15)]),
         (1000, Event::Left(Left::OutOfReach), &[KILL, wake(1010)]),
@@ -141,7 +141,7 @@ fn a_kill_reaches_left_overs_at_once() {
         10_000,
         &[
             (0, Event::Stop, &[TERM, CONT]),
-            (9, Event::Kill, &[KILL]),
+            (9, Event::Kill, &[KILL, wake(1009)]),
             (10, Event::LeaderEnded, &[Act::LookWhatIsLeft]),
             (10, Event::Left(Left::Some), &[KILL, wake(15)]),
             (15, Event::Left(Left::Nothing), &[Act::End]),
@@ -215,7 +215,8 @@ fn what_it_handles_is_told_by_the_protocol() {
             (4, Event::SaidPaused { epoch: Some(1) }, &[]),
             (5, Event::SaidPaused { epoch: Some(2) }, &[Act::Paused { epoch: 2 }]),
             (6, Event::Stop, &[Act::TellStop, CONT]),
-            (7, Event::Kill, &[KILL]),
+            (7, Event::Kill, &[KILL, wake(1007)]),
+            (1007, Event::Tick, &[Act::TellIfOutOfReach]),
         ],
     );
 }

@@ -134,6 +134,25 @@ fn a_stop_that_leaves_another_users_part_of_the_group_has_not_ended_it() {
 }
 
 #[test]
+fn a_command_that_is_another_users_itself_is_told_a_second_after_the_kill() {
+    let Some(mut stage) = Stage::set(
+        "a_command_that_is_another_users_itself_is_told_a_second_after_the_kill",
+        "1",
+        |root| format!("exec {root} become-root /bin/sh -c 'echo root $$; exec sleep 1000'"),
+    ) else {
+        return;
+    };
+    let leader = stage.pid();
+    stage.order("stop");
+    stage.order("kill");
+    let end = format!(
+        "(Unkillable {{ message: \"what runs as another user could not be ended and goes on: process {leader}\" }})"
+    );
+    assert_eq!(stage.hear("Ended"), end);
+    assert!(!is_gone(leader));
+}
+
+#[test]
 fn what_left_the_group_as_well_is_told_once() {
     let Some(mut stage) = Stage::set("what_left_the_group_as_well_is_told_once", "1", |root| {
         beside(root, "/usr/bin/setsid")

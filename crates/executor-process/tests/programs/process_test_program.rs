@@ -93,6 +93,7 @@ fn supervise(count: u32, argv: impl Iterator<Item = String>) {
                 let stop = Signal::Stop { reason: "test".into(), grace: Duration::from_secs(60) };
                 carriers.iter().for_each(|carrier| carrier.signal(stop.clone()));
             }
+            "kill" => carriers.iter().for_each(|carrier| carrier.signal(Signal::Kill)),
             "again" => carriers.push(start()),
             other => panic!("unknown order {other:?}"),
         }
