@@ -7,7 +7,7 @@ use std::process::Command;
 
 use chongming_test_postgres::{finish, is_root};
 
-const SIZE: &str = "48m";
+const SIZE: &str = "128m";
 
 /// A file system in memory; unmounted when dropped.
 #[derive(Debug)]
