@@ -1,10 +1,11 @@
 //! What the reactor keeps of each child, and where else its processes may be.
 
 use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chongming_core::AttemptSink;
+use chongming_core::{AttemptSink, Report};
 use rustix::process::{Pid, RawPid};
 
 use crate::environment::attempt_mark;
@@ -68,8 +69,6 @@ pub(crate) struct Child {
     /// Was it reported as launched?
     pub(crate) launched: bool,
     pub(crate) exit: Option<Exit>,
-    /// Was it told that it cannot be ended? Then its end is of no interest any more.
-    pub(crate) is_given_up: bool,
     pub(crate) output: Output,
     pub(crate) channel: Channel,
     /// The latest request to stop, for the task protocol.
@@ -77,7 +76,8 @@ pub(crate) struct Child {
     pub(crate) tick_at: Option<Instant>,
     /// What was left of it when it was last looked.
     pub(crate) survivors: Survivors,
-    pub(crate) sink: Arc<dyn AttemptSink>,
+    /// Nothing once the end was told: of a child that cannot be ended, that is before it is gone.
+    pub(crate) sink: Option<Arc<dyn AttemptSink>>,
 }
 
 impl Child {
@@ -90,13 +90,19 @@ impl Child {
             life: server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at)),
             launched: server_since.is_none(),
             exit: None,
-            is_given_up: false,
             output,
             channel,
             stop: None,
             tick_at: None,
             survivors: Survivors::default(),
-            sink,
+            sink: Some(sink),
+        }
+    }
+
+    /// Tells what happened, unless its end was told.
+    pub(crate) fn report(&self, what: Report) {
+        if let Some(sink) = &self.sink {
+            report(&**sink, what);
         }
     }
 
@@ -115,6 +121,11 @@ impl Child {
         let all = streams.into_iter().chain([self.channel.up(), self.channel.down()]).flatten();
         all.filter_map(|fd| rustix::fs::fstat(fd).ok()).map(|stat| stat.st_ino).collect()
     }
+}
+
+/// A sink that panics must not take the other children along.
+pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
+    let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
 }
 
 /// What is needed to find processes that left their group.

@@ -20,7 +20,7 @@ use chongming_core::{
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::child::NewChild;
+use crate::child::{NewChild, report};
 use crate::command::{Command, command_of};
 use crate::environment::{Inherited, SERVE_ARGUMENT};
 use crate::group::Group;
@@ -32,7 +32,6 @@ use crate::procfs::since_boot;
 use crate::program;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Start};
 use crate::question::Yes;
-use crate::reactor::report;
 use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn_if};
 

@@ -3,18 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::mem::{self, MaybeUninit};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use chongming_core::{AttemptSink, Report, Signal};
+use chongming_core::{Report, Signal};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::process::RawPid;
 use rustix::time::Timespec;
 
 use crate::Echo;
-use crate::child::{Child, NewChild, Search};
+use crate::child::{Child, NewChild, Search, report};
 use crate::exit::Exit;
 use crate::guardian::Post;
 use crate::life::{Act, Event};
@@ -68,11 +67,11 @@ impl Reactor {
         })
     }
 
-    /// Runs until it is closed and no child is left.
+    /// Runs until it is closed and no child is left but those that cannot be ended.
     pub(crate) fn run(mut self) {
         sys::block_sigpipe();
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 128];
-        while !(self.closing && self.children.is_empty()) {
+        while !(self.closing && self.children.values().all(|child| child.sink.is_none())) {
             let timeout = self.time_to_next_timer();
             let events: Vec<Source> = match epoll::wait(&*self.watch, &mut space, timeout.as_ref())
             {
@@ -218,16 +217,18 @@ impl Reactor {
                     Act::TellIfOutOfReach => {
                         let leader = child.group.leader().as_raw_nonzero().get();
                         let lives = Stat::of(leader).is_some_and(|stat| !stat.is_zombie());
-                        if lives && !may_signal(leader) {
-                            child.is_given_up = true;
-                            report(&*child.sink, remark::unkillable(leader));
+                        if lives
+                            && !may_signal(leader)
+                            && let Some(sink) = child.sink.take()
+                        {
+                            report(&*sink, remark::unkillable(leader));
                         }
                     }
                     Act::WakeAt(at) => {
                         child.tick_at = Some(at);
                         self.timers.push(Reverse((at, id)));
                     }
-                    Act::Paused { epoch } => report(&*child.sink, Report::Paused { epoch }),
+                    Act::Paused { epoch } => child.report(Report::Paused { epoch }),
                     Act::End => {
                         if let Some(child) = self.children.remove(&id) {
                             self.end(child);
@@ -266,14 +267,14 @@ impl Reactor {
         self.post.unregister(child.group.leader());
         let exit = child.exit.unwrap_or(Exit::Unknown);
         // Everything of the child is let go before its end is told.
-        let Child { sink, output, group, channel, is_given_up, .. } = child;
+        let Child { sink, output, group, channel, .. } = child;
         let end = channel.into_session().end(exit, told, &output.error_tail());
         let [unknown, out_of_reach] = &left;
         let end = remark::with(end, output.log_problem());
         let end = remark::with(end, unknown.as_deref());
         let end = remark::with_survivors(end, out_of_reach.as_deref());
         drop((output, group));
-        if !is_given_up {
+        if let Some(sink) = sink {
             report(&*sink, end);
         }
     }
@@ -292,7 +293,7 @@ impl Reactor {
         // After hello only a checkpoint counts.
         let counts = some && !child.channel.session().takes_part();
         if counts && child.launched && child.output.is_activity(Instant::now()) {
-            report(&*child.sink, Report::Activity);
+            child.report(Report::Activity);
         }
     }
 
@@ -328,15 +329,15 @@ impl Reactor {
             Heard::Log(line) => child.output.keep(line.as_bytes(), self.echo.as_ref()),
             // Only a program that serves a task has not been reported yet.
             Heard::Hello { .. } if !mem::replace(&mut child.launched, true) => {
-                report(&*child.sink, Report::Launched);
+                child.report(Report::Launched);
             }
             _ if !child.launched => {}
             Heard::Activity => {
                 if child.output.is_activity(Instant::now()) {
-                    report(&*child.sink, Report::Activity);
+                    child.report(Report::Activity);
                 }
             }
-            Heard::Progress(progress) => report(&*child.sink, Report::Progress(progress.clone())),
+            Heard::Progress(progress) => child.report(Report::Progress(progress.clone())),
             Heard::Hello { .. } | Heard::Paused { .. } | Heard::Foreign => {}
         }
     }
@@ -388,8 +389,3 @@ impl Reactor {
 
 /// Stands for the guardian among the timers; no child has it.
 const GUARDIAN_TIMER: ChildId = 0;
-
-/// A sink that panics must not take the other children along.
-pub(crate) fn report(sink: &dyn AttemptSink, report: Report) {
-    let _ = catch_unwind(AssertUnwindSafe(|| sink.report(report)));
-}

@@ -142,14 +142,22 @@ fn a_command_that_is_another_users_itself_is_told_a_second_after_the_kill() {
     ) else {
         return;
     };
+    let end = |leader: i32| {
+        format!(
+            "(Unkillable {{ message: \"what runs as another user could not be ended and goes on: process {leader}\" }})"
+        )
+    };
     let leader = stage.pid();
     stage.order("stop");
     stage.order("kill");
-    let end = format!(
-        "(Unkillable {{ message: \"what runs as another user could not be ended and goes on: process {leader}\" }})"
-    );
-    assert_eq!(stage.hear("Ended"), end);
+    assert_eq!(stage.hear("Ended"), end(leader));
     assert!(!is_gone(leader));
+    // It is killed once more with the next, and says nothing more.
+    stage.order("again");
+    let next = stage.pid();
+    stage.order("stop");
+    stage.order("kill");
+    assert_eq!(stage.hear("Ended"), end(next));
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! Single histories, made by hand.
+
+use super::*;
+
+/// A world with one task under policy 0 (one attempt, no time-outs, can be killed) or another.
+fn one(number: usize) -> (World, TaskKey) {
+    let mut world = World::new(Limits { max_parallel: 1, ..Limits::default() });
+    let tags = vec![false; 3];
+    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: number, blocked: false });
+    world.handle(Event::SettleAll);
+    let key = world.keys[0];
+    (world, key)
+}
+
+fn words(world: &World, key: TaskKey) -> Vec<String> {
+    world.trail[&key].iter().map(|t| format!("{}→{} {}", t.from, t.to, t.trigger)).collect()
+}
+
+#[test]
+fn the_main_road() {
+    let (mut world, key) = one(0);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Report(0, 3));
+    assert_eq!(
+        words(&world, key),
+        [
+            "pending→queued orchestrator:dependencies_resolved",
+            "queued→starting scheduler:dispatch",
+            "starting→running executor:launched",
+            "running→succeeded executor:completed",
+        ]
+    );
+}
+
+#[test]
+fn a_persons_stop_outranks_a_timeouts() {
+    let (mut world, key) = one(2);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Advance(40));
+    world.handle(Event::End(0, 3));
+    world.handle(Event::Report(0, 5));
+    assert_eq!(
+        words(&world, key)[3..],
+        ["running→stopping runtime:timeout_attempt", "stopping→stopped runtime:stop_confirmed"]
+    );
+}
+
+#[test]
+fn paused_time_does_not_count() {
+    let (mut world, key) = one(2);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Advance(30));
+    world.handle(Event::Pause(0, 30));
+    world.handle(Event::Report(0, 2));
+    world.handle(Event::Advance(59));
+    world.handle(Event::Advance(59));
+    world.handle(Event::Resume(0));
+    world.handle(Event::Advance(9));
+    assert_eq!(world.scheduler.snapshot(key).unwrap().status(), Status::Running);
+    world.handle(Event::Advance(1));
+    assert_eq!(world.scheduler.snapshot(key).unwrap().status(), Status::Stopping);
+}
+
+#[test]
+fn a_pause_that_is_not_reached_is_rolled_back() {
+    let (mut world, key) = one(0);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Pause(0, 10));
+    world.handle(Event::Advance(10));
+    assert_eq!(
+        words(&world, key)[3..],
+        ["running→pausing user:pause", "pausing→running runtime:pause_unconfirmed"]
+    );
+}
+
+#[test]
+fn what_cannot_be_killed_is_lost_and_frees_its_slot() {
+    let (mut world, key) = one(1);
+    let tags = vec![false; 3];
+    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::End(0, 3));
+    world.handle(Event::Advance(15));
+    assert_eq!(words(&world, key).last().unwrap(), "stopping→lost runtime:stop_unconfirmed");
+    let next = world.scheduler.snapshot(world.keys[1]).unwrap();
+    assert_eq!(next.status(), Status::Starting);
+}
+
+#[test]
+fn what_goes_on_in_spite_of_a_stop_is_lost_and_not_retried() {
+    let (mut world, key) = one(2);
+    world.handle(Event::Report(0, 0));
+    world.handle(Event::Advance(40));
+    world.handle(Event::Report(0, 7));
+    assert_eq!(
+        words(&world, key)[3..],
+        ["running→stopping runtime:timeout_attempt", "stopping→lost runtime:stop_unconfirmed"]
+    );
+}
+
+#[test]
+fn a_stop_before_the_launch_confirms_itself() {
+    let mut world = World::new(Limits { max_parallel: 1, ..Limits::default() });
+    let tags = vec![false; 3];
+    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+    world.handle(Event::End(0, 3));
+    world.handle(Event::SettleAll);
+    assert_eq!(
+        words(&world, world.keys[0])[2..],
+        ["starting→stopping user:stop", "stopping→stopped runtime:stop_confirmed"]
+    );
+    assert!(world.carriers.is_empty() && world.scheduler.is_empty());
+}
