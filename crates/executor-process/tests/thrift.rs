@@ -49,15 +49,16 @@ fn ten_thousand_launches_leave_nothing() {
 #[test]
 fn no_descriptor_and_no_zombie_stays() {
     let rig = Rig::new();
-    let round = |count: usize| {
+    let round = |count: u32| {
+        let with_files = |n, command| launch(&rig.executor, command, Some(rig.files(n)));
         let attempts: Vec<_> = (0..count)
             .map(|n| match n % 3 {
                 0 => launch(&rig.executor, sh("echo out; echo err >&2"), None),
-                1 => rig.launch(sh("exit 1")),
-                _ => rig.launch(Command::new(["/no/such"])),
+                1 => with_files(n, sh("exit 1")),
+                _ => with_files(n, Command::new(["/no/such"])),
             })
             .collect();
-        for (n, attempt) in attempts.iter().enumerate() {
+        for (n, attempt) in (0..).zip(&attempts) {
             match n % 3 {
                 2 => drop(attempt.launch_failed()),
                 _ => drop(attempt.ended()),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use chongming_core::{
-    AttemptEnd, AttemptFiles, Executor, FailureKind, Launch, Report, Signal, TaskContext,
-    TaskDefinition, TaskError, TaskId, Value,
+    AttemptEnd, Executor, FailureKind, Launch, Report, Signal, TaskContext, TaskDefinition,
+    TaskError, TaskId, Value,
 };
 use chongming_executor_process::Command;
 
@@ -22,7 +22,7 @@ fn run(rig: &Rig, name: &str, args: impl Into<Value>) -> Attempt {
         target: known.unwrap_or_else(unknown).target().clone(),
         args: args.into(),
         upstream: Arc::new(BTreeMap::from([("fetch".into(), Value::Int(7))])),
-        files: Some(AttemptFiles { log: rig.log(), artifact_dir: rig.dir.path().join("task/1") }),
+        files: Some(rig.files(1)),
         sink: Arc::new(Sink(Arc::clone(&reports))),
     });
     Attempt { carrier, reports }

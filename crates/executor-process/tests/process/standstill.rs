@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chongming_core::{AttemptEnd, AttemptFiles, AttemptSink, Report, Signal};
+use chongming_core::{AttemptEnd, AttemptSink, Report, Signal};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
 use crate::support::{
@@ -72,7 +72,7 @@ where
     let reports = Arc::new(Watched::new(Vec::new()));
     let was_asked = AtomicBool::new(false);
     let sink = Late { reports: Sink(Arc::clone(&reports)), mark, was_asked, again };
-    let files = AttemptFiles { log: rig.log(), artifact_dir: rig.dir.path().join("task/1") };
+    let files = rig.files(1);
     launch_to(&rig.executor, sh(&script), Some(files), Arc::new(sink), reports)
 }
 

@@ -87,12 +87,21 @@ impl Rig {
     }
 
     pub fn log(&self) -> PathBuf {
-        self.dir.path().join("task/1.log")
+        self.files(1).log
+    }
+
+    /// Of the attempt with this number. Attempts that go on at once have each their own: one whose launch fails takes
+    /// its files away.
+    pub fn files(&self, attempt: u32) -> AttemptFiles {
+        let dir = self.dir.path().join("task");
+        AttemptFiles {
+            log: dir.join(format!("{attempt}.log")),
+            artifact_dir: dir.join(attempt.to_string()),
+        }
     }
 
     pub fn launch(&self, command: Command) -> Attempt {
-        let files = AttemptFiles { log: self.log(), artifact_dir: self.dir.path().join("task/1") };
-        launch(&self.executor, command, Some(files))
+        launch(&self.executor, command, Some(self.files(1)))
     }
 
     pub fn sh(&self, script: &str) -> Attempt {
