@@ -41,8 +41,6 @@ pub(super) struct Core {
     pub(super) writer_watches: bool,
     /// How often the writer could have looked out since that last brought something.
     pub(super) in_vain: u32,
-    /// Until when launches may wait for company.
-    pub(super) hurry_at: Option<Instant>,
     pub(super) ticker_until: Option<Duration>,
     pub(super) emptied_waits: usize,
 }
@@ -126,7 +124,6 @@ impl Core {
             writer_waits: false,
             writer_watches: false,
             in_vain: 0,
-            hurry_at: None,
             ticker_until: None,
             emptied_waits: 0,
         }

@@ -9,7 +9,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::controller::batch::{Batch, Outcome, Part, Verdict};
 use crate::controller::faults::{Faults, PersistFailure};
@@ -61,8 +61,9 @@ struct Pending {
 pub(super) struct Journal {
     pending: HashMap<TaskKey, Pending, BuildHasherDefault<KeyHasher>>,
     queue: VecDeque<TaskKey>,
-    /// Those that may wait for company.
-    patient: Vec<TaskKey>,
+    /// Launches that may wait for company, and until when: the latest of them have not been told yet.
+    patient: VecDeque<(Instant, TaskKey)>,
+    launched: Vec<TaskKey>,
     touches: Vec<TaskKey>,
     touch_at: Option<Duration>,
     rows: usize,
@@ -87,7 +88,8 @@ impl Journal {
         Self {
             pending: HashMap::default(),
             queue: VecDeque::new(),
-            patient: Vec::new(),
+            patient: VecDeque::new(),
+            launched: Vec::new(),
             touches: Vec::new(),
             touch_at: None,
             rows: 0,
@@ -125,7 +127,7 @@ impl Journal {
         self.rows += 1;
         if !pending.queued && pending.in_flight.is_none() {
             if is_patient {
-                self.patient.push(key);
+                self.launched.push(key);
             } else {
                 pending.queued = true;
                 self.queue.push_back(key);
@@ -186,15 +188,32 @@ impl Journal {
         Some(self.down.as_ref().map_or(earliest, |down| earliest.max(down.retry_at)))
     }
 
-    /// Does a launch wait to be written together with what follows? Nobody depends on it: the attempt's start
-    /// is written before, and its end brings it along.
-    pub(super) const fn is_patient(&self) -> bool {
-        !self.patient.is_empty()
+    /// Tells the latest launches how long they may wait to be written together with what follows. Nobody depends
+    /// on them: the attempt's start is written before, and its end brings the launch along.
+    pub(super) fn be_patient(&mut self, until: impl FnOnce() -> Instant) {
+        if !self.launched.is_empty() {
+            let until = until();
+            self.patient.extend(self.launched.drain(..).map(|key| (until, key)));
+        }
+    }
+
+    /// When the first launch that still waits for company has waited long enough.
+    pub(super) fn hurry_at(&mut self) -> Option<Instant> {
+        while let Some((until, key)) = self.patient.front() {
+            let waits = |p: &Pending| !p.queued && p.in_flight.is_none() && !p.rows.is_empty();
+            if self.pending.get(key).is_some_and(waits) {
+                return Some(*until);
+            }
+            self.patient.pop_front();
+        }
+        None
     }
 
     /// Nothing waits for company any longer.
     pub(super) fn hurry(&mut self) {
-        for key in std::mem::take(&mut self.patient) {
+        let launched = std::mem::take(&mut self.launched);
+        let patient = std::mem::take(&mut self.patient);
+        for key in patient.into_iter().map(|(_, key)| key).chain(launched) {
             self.go_on(key);
         }
     }
@@ -342,7 +361,8 @@ impl Journal {
 
     /// Is nothing left to write?
     pub(super) fn is_empty(&self) -> bool {
-        self.queue.is_empty() && self.patient.is_empty() && self.touch_at.is_none()
+        let is_nobody_patient = self.patient.is_empty() && self.launched.is_empty();
+        self.queue.is_empty() && is_nobody_patient && self.touch_at.is_none()
     }
 
     /// Does the store have this task, as ours?

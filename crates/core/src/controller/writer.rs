@@ -65,10 +65,8 @@ impl Engine {
         if has_work {
             self.has_writes.store(true, Ordering::Relaxed);
         }
-        if core.journal.is_patient() && core.hurry_at.is_none() {
-            core.hurry_at = Some(Instant::now() + COMPANY);
-        }
-        let is_wanted = has_work || (core.hurry_at.is_some() && !core.writer_watches);
+        core.journal.be_patient(|| Instant::now() + COMPANY);
+        let is_wanted = has_work || (!core.writer_watches && core.journal.hurry_at().is_some());
         is_wanted && std::mem::take(&mut core.writer_waits)
     }
 
@@ -79,8 +77,7 @@ impl Engine {
         let mut has_given_time = false;
         loop {
             let now = self.clock.monotonic();
-            if core.is_over || core.hurry_at.is_some_and(|at| at <= Instant::now()) {
-                core.hurry_at = None;
+            if core.is_over || core.journal.hurry_at().is_some_and(|at| at <= Instant::now()) {
                 core.journal.hurry();
             }
             if core.journal.has_work(now) {
@@ -115,7 +112,7 @@ impl Engine {
                 continue;
             }
             // Once more by itself after a batch: what it started may run by then.
-            let look_up = match core.hurry_at {
+            let look_up = match core.journal.hurry_at() {
                 Some(at) => Some(at.saturating_duration_since(Instant::now())),
                 None => (!std::mem::replace(&mut has_watched, true)).then_some(COMPANY),
             };

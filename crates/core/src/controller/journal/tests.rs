@@ -133,7 +133,9 @@ fn a_launch_waits_for_company_until_it_is_hurried() {
     for task in [short, long] {
         desk.step(task, Status::Running, Trigger::Launched);
     }
-    assert!(desk.journal.is_patient() && !desk.journal.has_work(at(0)));
+    let until = Instant::now();
+    desk.journal.be_patient(|| until);
+    assert!(desk.journal.hurry_at() == Some(until) && !desk.journal.has_work(at(0)));
     assert!(!desk.journal.is_empty() && desk.journal.unwritten() == 2);
     // Its end brings the one along, and leaves the other alone.
     desk.step(short, Status::Succeeded, Trigger::Completed);
@@ -141,11 +143,39 @@ fn a_launch_waits_for_company_until_it_is_hurried() {
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3, 4])]);
     desk.journal.hurry();
     desk.answered(&batch, [Verdict::Stored]);
-    assert!(desk.journal.has_work(at(0)) && !desk.journal.is_patient());
+    assert!(desk.journal.has_work(at(0)) && desk.journal.hurry_at().is_none());
     let batch = desk.take(at(0));
     assert_eq!(batch.entries.iter().map(shape).collect::<Vec<_>>(), [(Some(2), vec![3])]);
     desk.answered(&batch, [Verdict::Stored]);
     assert!(desk.journal.is_empty() && desk.journal.unwritten() == 0);
+}
+
+#[test]
+fn a_launch_that_was_brought_along_hurries_nobody() {
+    let mut desk = Desk::new(100);
+    let [first, second] = ["a", "b"].map(|id| {
+        let task = desk.open(id);
+        desk.queue(task);
+        desk.start(task);
+        task
+    });
+    let batch = desk.take(at(0));
+    desk.answered(&batch, [Verdict::Stored, Verdict::Stored]);
+    let now = Instant::now();
+    let [sooner, later] = [now, now + Duration::from_millis(1)];
+    for (task, until) in [(first, sooner), (second, later)] {
+        desk.step(task, Status::Running, Trigger::Launched);
+        desk.journal.be_patient(|| until);
+    }
+    desk.journal.be_patient(|| panic!("all have been told"));
+    assert_eq!(desk.journal.hurry_at(), Some(sooner));
+    desk.step(first, Status::Succeeded, Trigger::Completed);
+    assert_eq!(desk.journal.hurry_at(), Some(later));
+    desk.step(second, Status::Succeeded, Trigger::Completed);
+    assert_eq!(desk.journal.hurry_at(), None);
+    let batch = desk.take(at(0));
+    desk.answered(&batch, [Verdict::Stored, Verdict::Stored]);
+    assert!(desk.journal.is_empty());
 }
 
 #[test]
