@@ -4,14 +4,14 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
-/// The environment variable that turns a program into a guardian, see [`crate::init`].
+/// The environment variable that turns a program into a guardian, see [`crate::init()`].
 pub(crate) const GUARDIAN: &str = "CHONGMING_GUARDIAN";
 
 /// Why a process executor could not be made.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ExecutorError {
-    /// The program, run again as its own guardian, did not call [`init`](crate::init).
+    /// The program, run again as its own guardian, did not call [`init`](crate::init()).
     InitNotCalled {
         /// The program.
         program: PathBuf,

@@ -55,7 +55,7 @@ pub struct ProcessExecutor {
 }
 
 impl ProcessExecutor {
-    /// With default options. The program must call [`init`](crate::init) first in `main`.
+    /// With default options. The program must call [`init`](crate::init()) first in `main`.
     ///
     /// # Errors
     /// [`ExecutorError`] says what is missing.
@@ -80,7 +80,7 @@ pub struct ProcessExecutorBuilder {
 
 impl ProcessExecutorBuilder {
     /// The program to run as the guardian and for Rust functions, instead of this program. It must call
-    /// [`init_with`](crate::init_with) with the same definitions as the controller, or [`init`](crate::init)
+    /// [`init_with`](crate::init_with) with the same definitions as the controller, or [`init`](crate::init())
     /// if there are none.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {

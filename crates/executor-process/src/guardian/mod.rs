@@ -1,6 +1,6 @@
 //! The guardian: a second process that ends all children when the supervisor is killed.
 //!
-//! It is this same program, run again with a variable in its environment that [`init`](crate::init) looks for, in a
+//! It is this same program, run again with a variable in its environment that [`init`](crate::init()) looks for, in a
 //! session of its own and deaf to every signal but SIGKILL. A socket joins the two. The supervisor passes a
 //! pidfd for each group that it starts; when the supervisor is gone, the guardian reads the end of the
 //! stream and kills what is left: the groups it was told of, then everything that carries the executor's
@@ -38,7 +38,7 @@ use crate::sys::{Place, Spawn, spawn};
 pub(crate) use post::Post;
 use wire::Message;
 
-/// Longest time that the re-run program may take to call [`init`](crate::init).
+/// Longest time that the re-run program may take to call [`init`](crate::init()).
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// Acts as a guardian, and never returns, if this process was started as one.
@@ -48,7 +48,7 @@ pub(crate) fn run_if_asked() {
     }
 }
 
-/// Is this process meant to be a guardian, but did not call [`init`](crate::init)?
+/// Is this process meant to be a guardian, but did not call [`init`](crate::init())?
 pub(crate) fn is_meant_to_be_guardian() -> bool {
     std::env::var_os(GUARDIAN).is_some()
 }
@@ -56,7 +56,7 @@ pub(crate) fn is_meant_to_be_guardian() -> bool {
 /// Why there is no guardian.
 #[derive(Debug)]
 pub(crate) enum GuardianError {
-    /// The program ran again but never reached [`init`](crate::init).
+    /// The program ran again but never reached [`init`](crate::init()).
     NoHandshake,
     /// It could not be started.
     Start(io::Error),
@@ -109,7 +109,7 @@ pub(crate) struct Guardian {
 }
 
 impl Guardian {
-    /// Starts one. It is not known yet whether the program calls [`init`](crate::init).
+    /// Starts one. It is not known yet whether the program calls [`init`](crate::init()).
     pub(crate) fn start(spec: &GuardianSpec) -> Result<Self, GuardianError> {
         let (socket, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;

@@ -108,7 +108,7 @@ pub const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs a module to ask it for its tasks, by name. It is killed with its whole group when it has not answered
 /// within `limit`, in any case after its answer, and also when this program is killed meanwhile, if that has
-/// called [`init`](crate::init) or [`init_with`](crate::init_with).
+/// called [`init`](crate::init()) or [`init_with`](crate::init_with).
 ///
 /// # Errors
 /// [`ModuleError`] says what is wrong with the executable.
