@@ -67,7 +67,7 @@ pub use memory_store::InMemoryStore;
 pub use ownership::{Ownership, OwnershipError};
 pub use recovery::{ReconcileOutcome, Reconciled, reconcile};
 pub use retry::{Backoff, MAX_DELAY, RetryPolicy};
-pub use scheduler::{Explanation, Limits};
+pub use scheduler::{Explanation, Limits, Siblings};
 pub use snapshot::{Progress, TaskSnapshot};
 pub use status::{Group, Status, StatusSet, UnknownStatus};
 pub use task::{

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
-use chongming_core::{Controller, Outcome, Release, Status, SubmitError, TaskId, TaskRun, Text};
+use chongming_core::{
+    Controller, Outcome, Release, Siblings, Status, SubmitError, TaskId, TaskRun, Text,
+};
 
 use crate::check::Checked;
 use crate::decide::{Action, Decider, Event};
-use crate::join::Join;
+use crate::join::{Aggregation, Join};
 use crate::mistake::StartError;
 use crate::outcome::{NodeOutcome, PipelineOutcome, PipelineStatus};
 use crate::pipeline::{ArgsOf, Pipeline, make_args};
@@ -73,9 +75,19 @@ fn submit(
     graph: &[(Join, Vec<usize>)],
     controller: &Controller,
 ) -> Result<Vec<TaskRun>, StartError> {
-    let numbered = submits.into_iter().zip(graph).enumerate();
+    let siblings = Siblings::new();
+    let exempt = siblings.exempt();
+    let tied = submits.into_iter().zip(graph).map(|(submit, (join, upstream))| {
+        let submit = match (pipeline.aggregation, join) {
+            (Aggregation::AllSettled, _) => submit,
+            (Aggregation::FailFast, Join::AllSettled) => submit.siblings(exempt.clone()),
+            (Aggregation::FailFast, _) => submit.siblings(siblings.clone()),
+        };
+        (submit, upstream)
+    });
+    let numbered = tied.enumerate();
     let (waiting, roots): (Vec<_>, Vec<_>) =
-        numbered.partition(|(_, (_, (_, upstream)))| !upstream.is_empty());
+        numbered.partition(|(_, (_, upstream))| !upstream.is_empty());
     let mut runs: Vec<(usize, TaskRun)> = Vec::with_capacity(graph.len());
     for part in [waiting, roots] {
         let (numbers, part): (Vec<usize>, Vec<_>) =

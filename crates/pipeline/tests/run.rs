@@ -91,6 +91,29 @@ fn waiting_nodes_are_blocked_tasks_from_the_start_and_hold_no_slot() {
 }
 
 #[test]
+fn the_slot_of_a_node_that_failed_goes_to_none_that_its_failure_withdraws() {
+    let world = world(1);
+    let run = Pipeline::new("p")
+        .node(Node::new("held", "hold").priority(1))
+        .node(Node::new("a", "ok"))
+        .node(Node::new("b", "ok"))
+        .node(Node::new("last", "ok").after("held").join(Join::AllSettled))
+        .start(&world.controller)
+        .unwrap();
+    world.held.recv_timeout(LIMIT).unwrap();
+    run.node("held").unwrap().stop(None).unwrap();
+    let outcome = end(&run);
+    let (waited, ended) = (Status::Cancelled, Status::Succeeded);
+    assert_eq!(
+        statuses(&outcome),
+        [("held", Status::Stopped), ("a", waited), ("b", waited), ("last", ended)]
+    );
+    for node in ["a", "b"] {
+        assert_eq!(outcome.node(node).unwrap().outcome.snapshot.attempt, 0, "never started");
+    }
+}
+
+#[test]
 fn only_succeeded_direct_upstream_nodes_are_seen() {
     let world = world(4);
     let outcome = Pipeline::new("p")

@@ -162,7 +162,9 @@ impl Controller {
         };
         let payload = Payload::new(work, Arc::clone(&completion));
         let entrance = if submit.blocked { Entrance::Blocked } else { Entrance::Queued };
-        let submission = Submission { snapshot: snapshot.into(), policy, entrance, payload };
+        let siblings = submit.siblings;
+        let submission =
+            Submission { snapshot: snapshot.into(), policy, entrance, siblings, payload };
         Ok(Checked { id, submission, completion, again })
     }
 

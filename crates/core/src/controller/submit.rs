@@ -9,7 +9,7 @@ use crate::executor::{Target, UnsupportedTarget};
 use crate::id::TaskId;
 use crate::ownership::OwnershipError;
 use crate::retry::RetryPolicy;
-use crate::scheduler::Policy;
+use crate::scheduler::{Policy, Siblings};
 use crate::snapshot::TaskSnapshot;
 use crate::status::Status;
 use crate::store::StoreError;
@@ -38,6 +38,7 @@ pub struct Submit {
     pub(super) blocked: bool,
     pub(super) waits_for: Arc<[TaskId]>,
     pub(super) only_new: bool,
+    pub(super) siblings: Option<Siblings>,
 }
 
 impl Submit {
@@ -59,6 +60,7 @@ impl Submit {
             blocked: false,
             waits_for: Arc::default(),
             only_new: false,
+            siblings: None,
         }
     }
 
@@ -140,6 +142,13 @@ impl Submit {
     #[must_use]
     pub fn only_new(mut self) -> Self {
         self.only_new = true;
+        self
+    }
+
+    /// Tied to others: once one of them has failed, it is not started any more.
+    #[must_use]
+    pub fn siblings(mut self, siblings: Siblings) -> Self {
+        self.siblings = Some(siblings);
         self
     }
 

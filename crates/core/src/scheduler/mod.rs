@@ -9,6 +9,7 @@ mod admission;
 mod explain;
 mod reports;
 mod requests;
+mod siblings;
 mod slab;
 mod task;
 #[cfg(test)]
@@ -23,9 +24,10 @@ use std::time::Duration;
 pub use action::{Action, EndCause, Entrance, Finished, Policy, Refused, Reply, Request, Ticket};
 pub use admission::Limits;
 pub use explain::Explanation;
+pub use siblings::Siblings;
 pub use slab::{KeyHasher, TaskKey};
 
-use admission::Admission;
+use admission::{Admission, LaneId};
 use slab::Slab;
 use task::{Carried, Carrier, Phase, RunTime, Task};
 
@@ -46,6 +48,8 @@ pub struct Submission<P> {
     pub policy: Arc<Policy>,
     /// How it starts.
     pub entrance: Entrance,
+    /// The others that it is tied to.
+    pub siblings: Option<Siblings>,
     /// Comes back in [`Finished`]; read by [`Scheduler::payload`].
     pub payload: P,
 }
@@ -84,15 +88,16 @@ impl<P> Scheduler<P> {
         now: Moment,
         out: &mut Vec<Action<P>>,
     ) -> Result<TaskKey, Box<Submission<P>>> {
-        let Submission { snapshot, policy, entrance, payload } = submission;
-        let hash_map::Entry::Vacant(place) = self.ids.entry(snapshot.id.clone()) else {
-            return Err(Box::new(Submission { snapshot, policy, entrance, payload }));
+        let hash_map::Entry::Vacant(place) = self.ids.entry(submission.snapshot.id.clone()) else {
+            return Err(Box::new(submission));
         };
+        let Submission { snapshot, policy, entrance, siblings, payload } = submission;
         let settled = snapshot.status_version();
         let key = self.tasks.insert(Task {
             snapshot,
             policy,
             payload,
+            siblings,
             phase: Phase::Idle,
             start_by: None,
             settled,
@@ -140,6 +145,11 @@ impl<P> Scheduler<P> {
     /// Gives free slots to the best waiting tasks.
     pub fn dispatch(&mut self, now: Moment, out: &mut Vec<Action<P>>) {
         while let Some((key, lane)) = self.admission.take() {
+            let siblings = self.tasks.get(key).and_then(|task| task.siblings.as_ref());
+            if siblings.is_some_and(|siblings| !siblings.may_start()) {
+                self.put_aside(key, lane);
+                continue;
+            }
             self.step(key, Status::Starting, Trigger::Dispatch, None, now.wall, out);
             let Some(task) = self.tasks.get_mut(key) else { continue };
             task.start_by = None;
@@ -155,6 +165,15 @@ impl<P> Scheduler<P> {
             }));
             self.rearm(key);
         }
+    }
+
+    /// Takes a queued task out of the running: somebody is about to end it.
+    fn put_aside(&mut self, key: TaskKey, lane: LaneId) {
+        self.admission.release(lane);
+        if let Some(task) = self.tasks.get_mut(key) {
+            task.phase = Phase::Idle;
+        }
+        self.rearm(key);
     }
 
     /// A task's state up to this version is written, or recorded as not written.
@@ -333,6 +352,9 @@ impl<P> Scheduler<P> {
         let carried = self.leave(key);
         if let Some(task) = self.tasks.get_mut(key) {
             let (version, status) = (task.snapshot.status_version(), task.snapshot.status());
+            if let Some(siblings) = &task.siblings {
+                siblings.ended(status);
+            }
             for ticket in carried.and_then(|c| c.pause).into_iter().flat_map(|pause| pause.tickets)
             {
                 task.replies.push((version, ticket, Reply::Ended(status)));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::scheduler::action::{EndCause, Policy, Reply, Ticket};
 use crate::scheduler::admission::{LaneId, Rank};
+use crate::scheduler::siblings::Siblings;
 use crate::snapshot::TaskSnapshot;
 use crate::task::ACTIVITY_RESOLUTION;
 use crate::text::Text;
@@ -14,6 +15,7 @@ pub(super) struct Task<P> {
     pub(super) snapshot: Arc<TaskSnapshot>,
     pub(super) policy: Arc<Policy>,
     pub(super) payload: P,
+    pub(super) siblings: Option<Siblings>,
     pub(super) phase: Phase,
     /// When the start time-out runs out; void once it has started.
     pub(super) start_by: Option<Duration>,

@@ -81,6 +81,8 @@ struct World {
     carriers: BTreeMap<TaskKey, (u32, Option<u64>)>,
     tickets: BTreeSet<Ticket>,
     next_ticket: u64,
+    /// What the next submissions are tied to.
+    siblings: Option<Siblings>,
     finished: usize,
 }
 
@@ -98,6 +100,7 @@ impl World {
             carriers: BTreeMap::new(),
             tickets: BTreeSet::new(),
             next_ticket: 0,
+            siblings: None,
             finished: 0,
         }
     }
@@ -170,6 +173,7 @@ impl World {
                     snapshot: snapshot.into(),
                     policy: Arc::new(policy),
                     entrance,
+                    siblings: self.siblings.clone(),
                     payload: (),
                 };
                 let key = self.scheduler.submit(submission, self.now, &mut self.out).ok().unwrap();

@@ -49,6 +49,7 @@ impl Desk {
                 hard_stop: false,
             }),
             entrance: Entrance::Blocked,
+            siblings: None,
             payload: (),
         };
         let now = Moment { wall: wall(), mono: Duration::ZERO };

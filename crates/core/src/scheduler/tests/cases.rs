@@ -111,3 +111,39 @@ fn a_stop_before_the_launch_confirms_itself() {
     );
     assert!(world.carriers.is_empty() && world.scheduler.is_empty());
 }
+
+#[test]
+fn none_starts_once_a_sibling_has_failed_but_the_exempt_and_strangers() {
+    let mut world = World::new(Limits { max_parallel: 1, ..Limits::default() });
+    let siblings = Siblings::new();
+    let ties = [Some(&siblings), Some(&siblings), Some(&siblings.exempt()), Some(&siblings), None];
+    for tie in ties.map(|tie| tie.cloned()) {
+        let tags = vec![false; 3];
+        world.siblings = tie;
+        world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+    }
+    world.handle(Event::SettleAll);
+    let statuses = |world: &World| {
+        let status = |key| world.scheduler.snapshot(key).map(|task| task.status());
+        world.keys.iter().map(|key| status(*key)).collect::<Vec<_>>()
+    };
+    for kind in [0, 4] {
+        world.handle(Event::Report(0, kind));
+    }
+    world.handle(Event::SettleAll);
+    let queued = Some(Status::Queued);
+    assert_eq!(statuses(&world), [None, queued, Some(Status::Starting), queued, queued]);
+    for kind in [0, 3] {
+        world.handle(Event::Report(2, kind));
+    }
+    world.handle(Event::SettleAll);
+    assert_eq!(statuses(&world), [None, queued, None, queued, Some(Status::Starting)]);
+    // Whoever tied them together ends them.
+    for number in [1, 3] {
+        world.handle(Event::End(number, 2));
+        world.handle(Event::SettleAll);
+        let trail = words(&world, world.keys[number]);
+        assert_eq!(trail.len(), 2, "{trail:?}");
+    }
+    assert_eq!(statuses(&world), [None, None, None, None, Some(Status::Starting)]);
+}
