@@ -200,6 +200,10 @@ fn a_submission_takes_over_what_a_dead_holder_left_waiting() {
     let take = |name: &'static str, task: &str| second.submit(Submit::new(name).id(id(task)));
     let refused = |name, task| matches!(take(name, task), Err(SubmitError::Exists { .. }));
     assert!(refused("loop", "waits"), "its holder lives");
+    // What it has to say by now is written, so that it does not come between.
+    while store.get(&id("runs")).unwrap().unwrap().status() != Status::Running {
+        std::thread::yield_now();
+    }
     // As after a crash: the lease is over, and the holder is not heard of for a while.
     store.retire(first.incarnation(), Now::Store).unwrap();
     assert!(refused("t", "waits"), "another name");
