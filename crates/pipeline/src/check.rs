@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chongming_core::{Controller, Submit, TaskId, check_name};
+use chongming_core::{Controller, InvalidText, Submit, TaskId, check_name};
 
 use crate::join::Join;
 use crate::mistake::{InvalidPipeline, Mistake};
@@ -84,13 +84,15 @@ fn graph(pipeline: &Pipeline, mistakes: &mut Vec<Mistake>) -> Vec<(Join, Vec<usi
     graph
 }
 
-/// The id of each node's task, `run:node`; none where that is no id.
+/// The id of a node's task, `run:node`.
+pub(crate) fn task_id(run: &TaskId, node: &str) -> Result<TaskId, InvalidText> {
+    check_name("node id", node)?;
+    TaskId::new(format!("{run}:{node}"))
+}
+
+/// The id of each node's task; none where that is no id.
 fn task_ids(pipeline: &Pipeline, run: &TaskId, mistakes: &mut Vec<Mistake>) -> Vec<Option<TaskId>> {
-    let id = |node: &str| {
-        check_name("node id", node)?;
-        TaskId::new(format!("{run}:{node}"))
-    };
-    let ids = pipeline.nodes.iter().map(|node| match id(&node.id) {
+    let ids = pipeline.nodes.iter().map(|node| match task_id(run, &node.id) {
         Ok(id) => Some(id),
         Err(error) => {
             mistakes.push(Mistake::Text(error));

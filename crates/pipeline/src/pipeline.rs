@@ -231,7 +231,8 @@ impl Pipeline {
     /// # Errors
     /// [`StartError`]: the pipeline has mistakes, or a task was not taken in.
     pub fn start(&self, controller: &Controller) -> Result<PipelineRun, StartError> {
-        self.start_as(controller, &TaskId::generate())
+        let run = TaskId::generate();
+        runner::start(self, Checked::new(self, &run, Some(controller))?, controller, &run)
     }
 
     /// Starts a run of this id: its tasks are `run:node`. An id whose tasks exist is an error: a run is
@@ -244,7 +245,9 @@ impl Pipeline {
         controller: &Controller,
         run: &TaskId,
     ) -> Result<PipelineRun, StartError> {
-        runner::start(self, Checked::new(self, run, Some(controller))?, controller, run)
+        let checked = Checked::new(self, run, Some(controller))?;
+        runner::refuse_taken(self, &checked, controller, run)?;
+        runner::start(self, checked, controller, run)
     }
 
     /// The submission of one of its nodes.

@@ -6,10 +6,11 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use chongming_core::{
-    Controller, Outcome, Release, Siblings, Status, SubmitError, TaskId, TaskRun, Text,
+    Controller, NotAdoptable, Outcome, Release, Siblings, Status, SubmitError, TaskId, TaskRun,
+    Text,
 };
 
-use crate::check::Checked;
+use crate::check::{Checked, task_id};
 use crate::decide::{Action, Decider, Event};
 use crate::join::{Aggregation, Join};
 use crate::mistake::StartError;
@@ -33,6 +34,26 @@ struct Runner {
     args_of: Vec<Option<ArgsOf>>,
     ends: Vec<Option<Arc<Outcome>>>,
     reason: Option<Text>,
+}
+
+/// Refuses a run of which a node that would start at once exists: the others would have started by the time that its
+/// submission is refused. Those that wait are submitted first, and need no question.
+pub(crate) fn refuse_taken(
+    pipeline: &Pipeline,
+    checked: &Checked,
+    controller: &Controller,
+    run: &TaskId,
+) -> Result<(), StartError> {
+    let nodes = pipeline.nodes.iter().zip(&checked.graph);
+    for (node, _) in nodes.filter(|(_, (_, upstream))| upstream.is_empty()) {
+        let Ok(id) = task_id(run, &node.id) else { continue };
+        // Where the store cannot be read, the submission will tell.
+        if let Ok(Some(_)) = controller.get(&id) {
+            let error = SubmitError::Exists { id, why: NotAdoptable::OnlyNew };
+            return Err(StartError::Submit { node: node.id.clone(), error });
+        }
+    }
+    Ok(())
 }
 
 /// Submits everything and starts the thread.

@@ -247,13 +247,19 @@ fn a_run_id_that_exists_is_refused_before_anything_runs() {
         Pipeline::new("p").node(Node::new("a", "ok")).node(Node::new("b", "ok").after("a"));
     let run = TaskId::new("r").unwrap();
     end(&pipeline.start_as(&world.controller, &run).unwrap());
-    let larger = pipeline.node(Node::new("new", "hold"));
-    let Err(StartError::Submit { node, error }) = larger.start_as(&world.controller, &run) else {
-        panic!("started")
-    };
-    assert_eq!(&*node, "b");
-    assert!(error.to_string().contains("r:b"), "{error}");
-    assert!(world.controller.get(&TaskId::new("r:new").unwrap()).unwrap().is_none());
+    // Of one that starts at once and of one that waits.
+    let with_root = pipeline.node(Node::new("new", "hold"));
+    let with_waiting =
+        Pipeline::new("p").node(Node::new("new", "hold")).node(Node::new("b", "ok").after("new"));
+    for (grown, taken) in [(with_root, "a"), (with_waiting, "b")] {
+        let Err(StartError::Submit { node, error }) = grown.start_as(&world.controller, &run)
+        else {
+            panic!("started")
+        };
+        assert_eq!(&*node, taken);
+        assert!(error.to_string().contains(&format!("r:{taken}")), "{error}");
+        assert!(world.controller.get(&TaskId::new("r:new").unwrap()).unwrap().is_none());
+    }
 }
 
 #[test]
