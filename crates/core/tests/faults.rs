@@ -3,9 +3,10 @@
 
 mod support;
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Barrier};
+use std::thread;
 use std::time::Duration;
 
 use chongming_core::store::{Entry, Now, TaskStore};
@@ -63,6 +64,43 @@ fn a_store_that_hangs_does_not_hang_the_tasks() {
 }
 
 #[test]
+fn an_id_that_is_taken_is_refused_by_a_store_that_hangs_and_can_be_read() {
+    let store = Faulty::new();
+    let runs = Arc::new(AtomicUsize::new(0));
+    let controller = || {
+        let runs = Arc::clone(&runs);
+        let count = move |_: &TaskContext, ()| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            Ok::<_, TaskError>(())
+        };
+        let builder = Controller::builder().store(store.clone());
+        let builder = builder.store_patience(Duration::from_secs(2));
+        builder.register(TaskDefinition::new("count", count)).build().unwrap()
+    };
+    let first = controller().submit(Submit::new("count").id(id("a"))).unwrap();
+    assert!(first.wait(Some(LIMIT)).unwrap().ok());
+    let second = controller();
+    let barrier = Arc::new(Barrier::new(2));
+    *store.hang.lock().unwrap() = Some(Arc::clone(&barrier));
+    let mut submitted = thread::scope(|scope| {
+        let submits = [Submit::new("count").id(id("a")), Submit::new("count").id(id("b"))];
+        let submitted = scope.spawn(|| second.submit_many(submits));
+        // The store counts as down.
+        while second.persist_failures().is_empty() {
+            thread::yield_now();
+        }
+        barrier.wait();
+        submitted.join().unwrap()
+    });
+    let free = submitted.pop().unwrap();
+    assert!(matches!(submitted.pop(), Some(Err(SubmitError::Exists { .. }))));
+    assert!(free.unwrap().wait(Some(LIMIT)).unwrap().ok());
+    assert_eq!(runs.load(Ordering::SeqCst), 2);
+    assert!(second.desynced_tasks().is_empty());
+    assert_eq!(versions(&*store, "a"), [1, 2, 3, 4]);
+}
+
+#[test]
 fn a_write_whose_answer_was_lost_is_recognised_as_our_own() {
     let store = Faulty::new();
     let (definition, runs) = looping();
@@ -75,7 +113,7 @@ fn a_write_whose_answer_was_lost_is_recognised_as_our_own() {
     run.stop(None).unwrap();
     assert_eq!(run.wait(Some(LIMIT)).unwrap().status(), Status::Stopped);
     while store.loses_answer.load(Ordering::SeqCst) {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     assert!(controller.close(CloseMode::Wait, LIMIT, false).is_clean());
     assert!(controller.desynced_tasks().is_empty(), "nobody else wrote it");
@@ -93,7 +131,7 @@ fn an_end_that_could_not_be_written_gives_way_to_what_the_store_says() {
     let run = controller.submit(Submit::new("loop").id(id("a"))).unwrap();
     runs.recv().unwrap();
     while store.get(&id("a")).unwrap().unwrap().status() != Status::Running {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     store.fails.store(true, Ordering::SeqCst);
     run.stop(None).unwrap();
@@ -202,7 +240,7 @@ fn a_submission_takes_over_what_a_dead_holder_left_waiting() {
     assert!(refused("loop", "waits"), "its holder lives");
     // What it has to say by now is written, so that it does not come between.
     while store.get(&id("runs")).unwrap().unwrap().status() != Status::Running {
-        std::thread::yield_now();
+        thread::yield_now();
     }
     // As after a crash: the lease is over, and the holder is not heard of for a while.
     store.retire(first.incarnation(), Now::Store).unwrap();

@@ -135,6 +135,12 @@ impl Completion {
         accepted.unwrap_or(Ok(()))
     }
 
+    /// Is it taken in or refused within this time?
+    pub(super) fn is_decided_within(&self, limit: Duration) -> bool {
+        let decided = |fate: &Fate| (fate.refused.is_some() || self.is_accepted()).then_some(());
+        self.wait(Some(limit), decided).is_some()
+    }
+
     /// Waits until the task has ended; without a time, as long as it takes.
     pub(super) fn wait_ended(&self, timeout: Option<Duration>) -> Option<End> {
         self.wait(timeout, |fate| fate.ended.clone())

@@ -94,10 +94,26 @@ impl Controller {
             Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
-        if let Some(Ok(last)) = taken.last() {
+        if let Some(Ok(last)) = taken.last()
+            && !last.completion.is_decided_within(self.engine.options.patience / 2)
+        {
+            self.look_for_others(&taken);
             let _ = last.completion.wait_accepted();
         }
         taken.into_iter().map(finish).collect()
+    }
+
+    /// A store that does not answer counts as down after a while, and then what it has not taken goes on all the
+    /// same. But an id that was given may be somebody's, and where the store can be read, it says so.
+    fn look_for_others(&self, taken: &[Result<Taken, Result<TaskRun, SubmitError>>]) {
+        let engine = &self.engine;
+        let given = taken.iter().flatten().filter(|taken| taken.again.is_some());
+        for Taken { key, id, .. } in given.filter(|taken| !taken.completion.is_accepted()) {
+            let Ok(stored) = engine.store.get(id) else { return };
+            if stored.is_some_and(|task| task.supervisor.as_ref() != Some(engine.incarnation())) {
+                engine.lock().journal.is_taken(*key);
+            }
+        }
     }
 
     /// Hands a checked submission to the scheduler.

@@ -36,6 +36,8 @@ const MAX_BATCH: usize = 2048;
 enum Stored {
     /// Nothing: the next write creates it.
     Nothing,
+    /// Nothing of ours: somebody's task has this id, which the next write will be told.
+    Taken,
     /// This version; the next write takes the task over from a holder that is gone.
     ToAdopt(u64),
     /// This version.
@@ -117,6 +119,15 @@ impl Journal {
                 left: None,
             },
         );
+    }
+
+    /// A task that was to be created: somebody else's has its id.
+    pub(super) fn is_taken(&mut self, key: TaskKey) {
+        if let Some(pending) = self.pending.get_mut(&key)
+            && pending.stored == Stored::Nothing
+        {
+            pending.stored = Stored::Taken;
+        }
     }
 
     /// A transition to write.
@@ -375,7 +386,7 @@ impl Journal {
         self.pending.get(&key).is_some_and(|pending| match pending.stored {
             Stored::Version(_) => true,
             Stored::Nothing => pending.in_flight.is_some() || pending.uncertain,
-            Stored::ToAdopt(_) => false,
+            Stored::Taken | Stored::ToAdopt(_) => false,
         })
     }
 
@@ -391,9 +402,12 @@ impl Journal {
 
     fn record_fault(&mut self, key: TaskKey, at: Timestamp) -> Option<Outcome> {
         let error = self.down.as_ref()?.error.clone();
-        // What is to be taken over is not ours before that is written: it waits, and nothing starts.
-        let is_ours = |pending: &&Pending| !matches!(pending.stored, Stored::ToAdopt(_));
-        let pending = self.pending.get(&key).filter(is_ours)?;
+        let pending = self.pending.get(&key)?;
+        match pending.stored {
+            Stored::Nothing | Stored::Version(_) => {}
+            // Not ours before that is written: it waits, and nothing starts.
+            Stored::Taken | Stored::ToAdopt(_) => return None,
+        }
         let version = pending.rows.last().map(|row| row.version).or(pending.in_flight)?;
         let task_id = Some(pending.id.clone());
         self.faults.add(PersistFailure { task_id, version, at, error, dropped: false });
@@ -445,7 +459,7 @@ impl Pending {
     fn entry(&mut self, snapshot: Arc<TaskSnapshot>) -> Entry {
         let transitions = std::mem::take(&mut self.rows);
         match self.stored {
-            Stored::Nothing => Entry::Create { snapshot, transitions },
+            Stored::Nothing | Stored::Taken => Entry::Create { snapshot, transitions },
             Stored::ToAdopt(version) => Entry::Save {
                 snapshot,
                 expect_version: version,
