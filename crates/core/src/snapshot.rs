@@ -117,6 +117,12 @@ impl TaskSnapshot {
         self.status
     }
 
+    /// Is this a state of the same task, and not of another one that has its id?
+    #[must_use]
+    pub fn is_same_task(&self, other: &Self) -> bool {
+        self.id == other.id && self.created_at == other.created_at
+    }
+
     /// Number of status changes so far.
     #[must_use]
     pub const fn status_version(&self) -> u64 {

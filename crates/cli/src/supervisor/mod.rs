@@ -217,10 +217,13 @@ impl Supervisor {
         if let Some(screen) = screen {
             screen.finish();
         }
-        tell_faults(&controller, &work.tasks());
+        tell_faults(&controller);
+        let tasks = work.tasks();
+        let mut taken = controller.desynced_tasks();
+        taken.retain(|id| tasks.iter().any(|task| task.id() == id));
+        let strangers = tell_taken(&*store, &taken, &tasks);
         let ended = ended.map(|outcome| {
             let mut outcome = Arc::unwrap_or_clone(outcome);
-            let taken = controller.desynced_tasks();
             for task in W::snapshots(&mut outcome) {
                 read_stored(&*store, &taken, task);
             }
@@ -231,8 +234,14 @@ impl Supervisor {
             print_note(&error.to_string());
         }
         let ended = ended?;
+        if let Some(id) = strangers.first() {
+            let what = format!("task id {:?} exists already; use another id", id.as_str());
+            return Err(CliError::new(what).hint(
+                "it was another process's before the database could be asked: what ran here is not recorded",
+            ));
+        }
         if closed.unwritten > 0 {
-            return Err(unwritten(&work.tasks(), closed));
+            return Err(unwritten(&tasks, closed));
         }
         Ok(ended)
     }
@@ -268,14 +277,31 @@ fn unwritten(tasks: &[&TaskRun], closed: Closed) -> CliError {
 /// be written. A store that cannot be read has been told of already.
 fn read_stored(store: &dyn TaskStore, taken: &[TaskId], task: &mut TaskSnapshot) {
     match store.get(&task.id) {
+        Ok(Some(stored)) if !stored.is_same_task(task) => {}
         Ok(Some(stored)) if taken.contains(&task.id) => *task = stored,
         Ok(Some(stored)) => task.lease_until = stored.lease_until,
         Ok(None) | Err(_) => {}
     }
 }
 
-/// What the store could not keep, and what it says against us: never kept to ourselves (spec 10).
-fn tell_faults(controller: &Controller, tasks: &[&TaskRun]) {
+/// Tells of tasks that somebody else writes (spec 10). Those that never were ours are the answer: somebody had made
+/// them before a store that could not be asked took in ours.
+fn tell_taken(store: &dyn TaskStore, taken: &[TaskId], tasks: &[&TaskRun]) -> Vec<TaskId> {
+    let mut strangers = Vec::new();
+    for id in taken {
+        let ours = tasks.iter().find(|task| task.id() == id).and_then(|task| task.snapshot());
+        match (store.get(id), ours) {
+            (Ok(Some(stored)), Some(ours)) if !stored.is_same_task(&ours) => {
+                strangers.push(id.clone());
+            }
+            _ => print_note(&format!("`{id}` was taken over by another process meanwhile")),
+        }
+    }
+    strangers
+}
+
+/// What the store could not keep: never kept to ourselves (spec 10).
+fn tell_faults(controller: &Controller) {
     let faults = controller.persist_failures();
     for fault in faults.iter().take(FAULTS_TOLD) {
         let task = fault.task_id.as_ref().map(|id| format!(" of `{id}`")).unwrap_or_default();
@@ -284,10 +310,6 @@ fn tell_faults(controller: &Controller, tasks: &[&TaskRun]) {
     }
     if let Some(more) = faults.len().checked_sub(FAULTS_TOLD).filter(|more| *more > 0) {
         print_note(&format!("and {more} more writes failed"));
-    }
-    let ours = |id: &TaskId| tasks.iter().any(|task| task.id() == id);
-    for id in controller.desynced_tasks().into_iter().filter(ours) {
-        print_note(&format!("`{id}` was taken over by another process meanwhile"));
     }
 }
 
@@ -302,7 +324,7 @@ mod tests {
     fn of_a_task_that_was_taken_the_store_knows_the_end() {
         let (store, at) = (InMemoryStore::new(), Timestamp::from_micros(0));
         let id = TaskId::new("t").unwrap();
-        let ended = |status, trigger| {
+        let ended = |at, status, trigger| {
             let mut task = TaskSnapshot::pending(id.clone(), "t", "me".into(), at);
             let queued = (Status::Queued, Trigger::DependenciesResolved);
             let rows = [queued, (status, trigger)].map(|(status, trigger)| {
@@ -310,15 +332,17 @@ mod tests {
             });
             (task, rows.to_vec())
         };
-        let (stored, transitions) = ended(Status::Cancelled, Trigger::UserCancel);
+        let (stored, transitions) = ended(at, Status::Cancelled, Trigger::UserCancel);
         let create = Entry::Create { snapshot: stored.into(), transitions };
         assert_eq!(store.write(&[create]).unwrap(), [Ok(())]);
-        let told = |taken: &[TaskId]| {
-            let (mut task, _) = ended(Status::Stopped, Trigger::UserStop);
+        let told = |taken: &[TaskId], at| {
+            let (mut task, _) = ended(at, Status::Stopped, Trigger::UserStop);
             read_stored(&store, taken, &mut task);
             task.status()
         };
-        assert_eq!(told(&[]), Status::Stopped, "not written, and not refused");
-        assert_eq!(told(std::slice::from_ref(&id)), Status::Cancelled);
+        assert_eq!(told(&[], at), Status::Stopped, "not written, and not refused");
+        assert_eq!(told(std::slice::from_ref(&id), at), Status::Cancelled);
+        let later = Timestamp::from_micros(1);
+        assert_eq!(told(std::slice::from_ref(&id), later), Status::Stopped, "another of this id");
     }
 }

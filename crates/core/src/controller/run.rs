@@ -38,8 +38,10 @@ impl TaskRun {
         }
         // Somebody else wrote its end.
         match self.controller.get(&self.id) {
-            Ok(Some(snapshot)) => Ok(Arc::new(Outcome { snapshot: snapshot.into() })),
-            Ok(None) | Err(_) => Ok(end.outcome),
+            Ok(Some(snapshot)) if snapshot.is_same_task(&end.outcome.snapshot) => {
+                Ok(Arc::new(Outcome { snapshot: snapshot.into() }))
+            }
+            Ok(_) | Err(_) => Ok(end.outcome),
         }
     }
 
