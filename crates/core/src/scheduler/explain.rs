@@ -51,6 +51,10 @@ pub enum Explanation {
     },
     /// Its `starting` is not written yet.
     Write,
+    /// It is paused.
+    Resume,
+    /// One of its [siblings](crate::Siblings) has failed, and it has not been ended yet.
+    Siblings,
     /// It waits for nothing.
     Nothing(Status),
 }
@@ -93,6 +97,10 @@ impl fmt::Display for Explanation {
                 }
             }
             Self::Write => f.write_str("waits until its start is written to the store"),
+            Self::Resume => f.write_str("waits for a resume: it is paused"),
+            Self::Siblings => {
+                f.write_str("waits for its end: a task that it is tied to has failed")
+            }
             Self::Nothing(status) => write!(f, "waits for nothing: it is {status}"),
         }
     }
@@ -111,10 +119,12 @@ impl<P> Scheduler<P> {
             Phase::Idle if matches!(status, Status::Pending | Status::Blocked) => {
                 Explanation::Upstream { tasks: Vec::new() }
             }
+            Phase::Idle if status == Status::Queued => Explanation::Siblings,
             Phase::Idle => Explanation::Nothing(status),
             Phase::RetryWait { due } => Explanation::Retry { due_in: due.saturating_sub(now) },
             Phase::Carried(carried) => match carried.carrier {
                 Carrier::AwaitsWrite(_) => Explanation::Write,
+                Carrier::Up if status == Status::Paused => Explanation::Resume,
                 Carrier::Up => Explanation::Nothing(status),
             },
             Phase::Queued { lane, .. } => match self.admission.obstacles(*lane).next() {

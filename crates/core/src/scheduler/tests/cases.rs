@@ -52,6 +52,7 @@ fn paused_time_does_not_count() {
     world.handle(Event::Advance(30));
     world.handle(Event::Pause(0, 30));
     world.handle(Event::Report(0, 2));
+    assert_eq!(world.scheduler.explain(key, world.now.mono), Some(Explanation::Resume));
     world.handle(Event::Advance(59));
     world.handle(Event::Advance(59));
     world.handle(Event::Resume(0));
@@ -132,6 +133,8 @@ fn none_starts_once_a_sibling_has_failed_but_the_exempt_and_strangers() {
     }
     world.handle(Event::SettleAll);
     let queued = Some(Status::Queued);
+    let why = world.scheduler.explain(world.keys[1], world.now.mono);
+    assert_eq!(why, Some(Explanation::Siblings));
     assert_eq!(statuses(&world), [None, queued, Some(Status::Starting), queued, queued]);
     for kind in [0, 3] {
         world.handle(Event::Report(2, kind));
