@@ -85,6 +85,10 @@ pub(crate) fn resolve(path: &Path, subject: &Subject) -> Result<PathBuf, StoreEr
             "is a symbolic link to a file that does not exist; remove it or give another path";
         return Err(subject.refuse(StoreErrorKind::Foreign, "open", what));
     }
+    if ends_like_a_folder(path) {
+        let what = "does not exist, and is written like a folder; give the path of a file";
+        return Err(subject.refuse(StoreErrorKind::Invalid, "open", what));
+    }
     let Some(name) = path.file_name() else {
         let what = "has no file name; give the path of a file";
         return Err(subject.refuse(StoreErrorKind::Invalid, "open", what));
@@ -102,6 +106,14 @@ pub(crate) fn resolve(path: &Path, subject: &Subject) -> Result<PathBuf, StoreEr
         }
         Err(e) => Err(unreadable(subject, e)),
     }
+}
+
+/// Does it end in a separator, or in the folder itself? `Path` overlooks both, and would make a file that is
+/// not found under this path again.
+fn ends_like_a_folder(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    let bytes = bytes.strip_suffix(b".").unwrap_or(bytes);
+    bytes.last().is_some_and(|last| std::path::is_separator(char::from(*last)))
 }
 
 /// Looks at the file and registers it.

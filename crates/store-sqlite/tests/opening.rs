@@ -130,6 +130,10 @@ fn missing_things_are_named() {
     assert!(text.contains("there is no folder") && text.contains("nowhere"), "{text}");
     let text = error(open(Path::new(""))).to_string();
     assert!(text.contains("has no file name"), "{text}");
+    for end in ["/", "/."] {
+        let path = format!("{}{end}", folder.path().join("missing.db").display());
+        refused(&folder, Path::new(&path), StoreErrorKind::Invalid, "written like a folder");
+    }
     assert_eq!(contents(folder.path()), vec![]);
 }
 

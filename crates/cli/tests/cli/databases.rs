@@ -44,6 +44,30 @@ fn readers_make_no_database_and_name_the_path() {
 }
 
 #[test]
+#[cfg(feature = "sqlite")]
+fn a_path_that_is_written_like_a_folder_is_no_file() {
+    let sandbox = Sandbox::with_tasks();
+    std::fs::create_dir(sandbox.path("folder")).unwrap();
+    for (path, words) in [
+        ("missing/", "written like a folder"),
+        ("missing/.", "written like a folder"),
+        ("missing//", "written like a folder"),
+        ("folder/", "is a folder"),
+        ("folder/.", "is a folder"),
+        ("m.toml/", "cannot be read"),
+    ] {
+        let ok = ["--db", path, "run", "--tasks", "m.toml", "ok"];
+        for args in [&ok[..], &["--db", path, "ps"]] {
+            let outcome = sandbox.run(args).expect(1);
+            let told = outcome.err.contains(words) && outcome.err.contains(path);
+            assert!(told && outcome.out.is_empty(), "{outcome:?}");
+        }
+    }
+    assert!(std::fs::read_dir(sandbox.path("folder")).unwrap().next().is_none());
+    assert_eq!(std::fs::read_dir(sandbox.path(".")).unwrap().count(), 2, "nothing was made");
+}
+
+#[test]
 fn a_server_that_is_not_there_is_named_without_its_password() {
     let sandbox = Sandbox::new();
     let outcome = sandbox.run(&["--db", "postgresql://me:s3cret@127.0.0.1:1/none", "ps"]).expect(1);
