@@ -7,6 +7,9 @@ use chongming_core::store::{StoreError, StoreErrorKind};
 use rusqlite::ErrorCode;
 use rusqlite::ffi;
 
+/// What is said to those who may only read.
+pub(crate) const READ_ONLY: &str = "cannot be written; check the rights of the file and its folder";
+
 /// What a message about a database names.
 #[derive(Clone, Debug)]
 pub(crate) struct Subject {
@@ -63,10 +66,7 @@ fn classify(cause: ffi::Error) -> (StoreErrorKind, &'static str) {
             (StoreErrorKind::Unavailable, "is locked")
         }
         ErrorCode::DiskFull => (StoreErrorKind::Full, "has no room left; free some space"),
-        ErrorCode::ReadOnly => (
-            StoreErrorKind::Denied,
-            "cannot be written; check the rights of the file and its folder",
-        ),
+        ErrorCode::ReadOnly => (StoreErrorKind::Denied, READ_ONLY),
         ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
             (StoreErrorKind::Denied, "may not be used with these rights")
         }

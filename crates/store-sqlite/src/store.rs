@@ -14,7 +14,7 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB};
 
 use crate::connection::{Place, connect, consistently, immediately, patiently, prepare_writer};
 use crate::doorbell::Doorbells;
-use crate::error::Subject;
+use crate::error::{READ_ONLY, Subject};
 use crate::file::{self, FileId, Found, Registration};
 use crate::options::Options;
 use crate::{commands, nodes, prune, query, schema, write};
@@ -63,7 +63,8 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
         let mut store = Self::at(path.as_ref(), options, |_, _| Ok(()))?;
         store.create = true;
-        store.writer("open", |_| Ok(()))?;
+        // Only the write lock shows that the log beside the file may be written too.
+        store.transaction("open", |_| Ok(()))?;
         Ok(store)
     }
 
@@ -167,10 +168,15 @@ impl SqliteStore {
             Some(path) if self.create => Place::Create(path),
             Some(path) => Place::Existing(path),
         };
-        let mut connection = connect(&place).map_err(|e| self.subject.error("open", e))?;
+        let error = |e| self.subject.error("open", e);
+        let mut connection = connect(&place).map_err(error)?;
+        if connection.is_readonly(MAIN_DB).map_err(error)? {
+            // SQLite opened it for reading instead, and would say so at the first write.
+            return Err(self.subject.refuse(StoreErrorKind::Denied, "open", READ_ONLY));
+        }
         schema::ensure(&mut connection, &self.subject)?;
         patiently(self.options.lock_wait, || prepare_writer(&connection, &self.options))
-            .map_err(|e| self.subject.error("open", e))?;
+            .map_err(error)?;
         Ok(Writer { connection, file: self.path.as_deref().and_then(FileId::of) })
     }
 

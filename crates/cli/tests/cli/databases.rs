@@ -1,6 +1,8 @@
 //! What every command does with a database that is missing, empty, foreign or out of reach.
 
 use crate::support::Sandbox;
+#[cfg(all(feature = "sqlite", feature = "process", target_os = "linux"))]
+use crate::support::finish;
 
 const READERS: [&[&str]; 17] = [
     &["ps"],
@@ -65,6 +67,55 @@ fn a_path_that_is_written_like_a_folder_is_no_file() {
     }
     assert!(std::fs::read_dir(sandbox.path("folder")).unwrap().next().is_none());
     assert_eq!(std::fs::read_dir(sandbox.path(".")).unwrap().count(), 2, "nothing was made");
+}
+
+/// SQLite opens for reading what it may not open for writing, and would say so at each write.
+#[test]
+#[cfg(all(feature = "sqlite", feature = "process", target_os = "linux"))]
+fn who_may_only_read_runs_nothing() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    const NOBODY: u32 = 65534;
+    let sandbox = Sandbox::with_tasks();
+    let manifest = "[tasks.mark]\ncommand = ['touch', 'open/ran']\n";
+    sandbox.write("mark.toml", manifest);
+    std::fs::create_dir(sandbox.path("open")).unwrap();
+    let allow = |name: &str, mode: u32| {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(sandbox.path(name), permissions).unwrap();
+    };
+    // Another process copies it: a child of another test could hold open for writing what this one has written.
+    let program = sandbox.path("program");
+    let mut copy = std::process::Command::new("install");
+    copy.args(["-m", "755", env!("CARGO_BIN_EXE_chongming-task")]).arg(&program);
+    assert!(copy.status().unwrap().success());
+    for (name, mode) in [(".", 0o755), ("mark.toml", 0o644), ("open", 0o777)] {
+        allow(name, mode);
+    }
+
+    let is_refused = |case: &str| {
+        let run = ["run", "--tasks", "mark.toml", "mark", "--id", "x", "--artifacts", "open"];
+        let mut command = sandbox.command_of(&program, &run);
+        // Rights mean nothing to root.
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            command.uid(NOBODY).gid(NOBODY);
+        }
+        let outcome = finish(command).expect(1);
+        assert!(outcome.err.contains("tasks.db cannot be written; check"), "{case}: {outcome:?}");
+        assert!(std::fs::read_dir(sandbox.path("open")).unwrap().next().is_none(), "{case}");
+    };
+    sandbox.run_task("first", &["ok"]).expect(0);
+    allow("tasks.db", 0o444);
+    is_refused("nobody has it open");
+    allow("tasks.db", 0o666);
+    let holder = sandbox.start_task("held", &["nap"], "running");
+    allow("tasks.db", 0o444);
+    is_refused("somebody has it open");
+    allow("tasks.db", 0o666);
+    allow("tasks.db-wal", 0o444);
+    is_refused("its log may not be written");
+    holder.crash();
 }
 
 #[test]
