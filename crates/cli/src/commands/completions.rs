@@ -12,7 +12,7 @@ use crate::output::console::Console;
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
-    #[arg(value_name = "SHELL", value_enum)]
+    #[arg(value_name = "SHELL", value_enum, ignore_case = true)]
     pub(crate) shell: Shell,
 }
 
