@@ -15,6 +15,10 @@ use chongming_core::Target;
 /// Size of an attempt's log unless the command says otherwise: 16 MiB.
 pub const DEFAULT_MAX_LOG_BYTES: u64 = 16 * 1024 * 1024;
 
+/// The smallest size that a log can be held to: it leaves room for both ends, and for the line between them
+/// that tells of the cut.
+pub const MIN_MAX_LOG_BYTES: u64 = 1024;
+
 /// An external command. Never goes through a shell.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
@@ -28,7 +32,8 @@ pub struct Command {
     /// Time that a stop may take. What is left of the group when its leader has ended gets this long too,
     /// but at most a second.
     pub grace: Duration,
-    /// Size that the log of one attempt may have: of a longer one the middle is cut out.
+    /// Size that the log of one attempt may have: of a longer one the middle is cut out. Less than
+    /// [`MIN_MAX_LOG_BYTES`] is taken for that.
     pub max_log_bytes: u64,
     /// The program is built with this library and calls [`init_with`](crate::init_with): it is to run its
     /// task of this name, with the attempt's arguments.

@@ -12,11 +12,10 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::command::MIN_MAX_LOG_BYTES;
+
 /// Bytes that the cut's line takes, newlines included.
 const MARK_BYTES: u64 = 60;
-/// Smaller limits are raised to this, so that there is room for the cut's line.
-const MIN_LIMIT: u64 = 1024;
-
 /// A log being written. After the first error nothing more is written.
 #[derive(Debug)]
 pub(crate) struct LogFile {
@@ -46,7 +45,7 @@ impl LogFile {
             }
             (opened, _) => opened?,
         };
-        Ok(Self { file, limit: limit.max(MIN_LIMIT), length: 0, cut: 0, broken: false })
+        Ok(Self { file, limit: limit.max(MIN_MAX_LOG_BYTES), length: 0, cut: 0, broken: false })
     }
 
     /// Adds output.
@@ -151,6 +150,15 @@ mod tests {
             assert_eq!(1000 + cut + tail.len(), output.len());
             assert!(output.ends_with(tail));
         }
+    }
+
+    #[test]
+    fn a_limit_without_room_for_both_ends_is_raised() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("small.log");
+        let mut log = LogFile::create(&path, 0).unwrap();
+        log.write(&[b'x'; MIN_MAX_LOG_BYTES as usize]).unwrap();
+        assert_eq!(fs::metadata(path).unwrap().len(), MIN_MAX_LOG_BYTES);
     }
 
     #[test]

@@ -6,10 +6,17 @@ use std::time::Duration;
 
 use chongming_core::{RetryPolicy, Timeout, Value};
 
+#[cfg(feature = "process")]
+use chongming_executor_process::MIN_MAX_LOG_BYTES;
+
 use super::policy;
 use super::reader::{Key, Node};
 use super::template::{Placeholder, Template, is_parameter_name};
 use crate::nearest::nearest;
+
+/// A program that runs nothing keeps no logs, and has no limit for them.
+#[cfg(not(feature = "process"))]
+const MIN_MAX_LOG_BYTES: u64 = 0;
 
 /// A task of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,7 +99,7 @@ pub(super) fn task(key: &Key<'_, '_>, node: &Node<'_, '_>) -> Option<TaskEntry> 
     let grace = fields.read("grace", Node::duration);
     let cwd = fields.read("cwd", path);
     let env = fields.read("env", |node| environment(node, template)).unwrap_or_default();
-    let max_log_bytes = fields.read("max_log_bytes", |node| node.integer(0));
+    let max_log_bytes = fields.read("max_log_bytes", |node| node.integer(MIN_MAX_LOG_BYTES));
     fields.finish();
     Some(TaskEntry {
         name: name?,
