@@ -12,8 +12,23 @@ use chongming_core::Launch;
 #[cfg(target_os = "linux")]
 use chongming_core::Target;
 
+use crate::error::GUARDIAN;
+
 /// Size of an attempt's log unless the command says otherwise: 16 MiB.
 pub const DEFAULT_MAX_LOG_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Names the executor that a process belongs to, and the attempt. Nested supervisors add theirs after a comma.
+pub(crate) const SUPERVISOR: &str = "CHONGMING_SUPERVISOR";
+
+/// Tells a program that it is to serve a task (or the list of its tasks): the inode of the pipe that it has for
+/// what it says. Processes that the program starts inherit the variable, but not the pipe.
+pub(crate) const SERVE: &str = "CHONGMING_SERVE";
+
+/// The inode of the pipe for what a task says, by which `report` knows it from any other pipe.
+pub(crate) const TASK_PIPE: &str = "CHONGMING_TASK_PIPE";
+
+/// Variables that no command can set: they say whose a process is.
+pub const RESERVED_VARIABLES: [&str; 4] = [SUPERVISOR, GUARDIAN, SERVE, TASK_PIPE];
 
 /// The smallest size that a log can be held to: it leaves room for both ends, and for the line between them
 /// that tells of the cut.
@@ -25,7 +40,8 @@ pub struct Command {
     /// The program and its arguments. A program with a slash is relative to `cwd`, any other is looked for
     /// on the command's `PATH`.
     pub argv: Vec<String>,
-    /// Added to the inherited environment; the later of two with the same name wins.
+    /// Added to the inherited environment; the later of two with the same name wins. None of
+    /// [`RESERVED_VARIABLES`].
     pub env: Vec<(String, String)>,
     /// Working directory.
     pub cwd: PathBuf,

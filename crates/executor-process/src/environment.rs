@@ -7,32 +7,22 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use chongming_core::Launch;
 use rustix::process::RawPid;
 
-use crate::command::Command;
+use crate::command::{Command, RESERVED_VARIABLES, SERVE, SUPERVISOR, TASK_PIPE};
 use crate::error::GUARDIAN;
 use crate::mailbox::ChildId;
 use crate::procfs::folders_of;
 use crate::protocol::{CHILD_IN, CHILD_OUT};
-
-/// Names the executor that a process belongs to, and the attempt ([`attempt_mark`]). Nested supervisors add
-/// theirs after a comma.
-pub(crate) const SUPERVISOR: &str = "CHONGMING_SUPERVISOR";
 
 const TASK_ID: &str = "CHONGMING_TASK_ID";
 const TASK_NAME: &str = "CHONGMING_TASK_NAME";
 const TASK_ATTEMPT: &str = "CHONGMING_TASK_ATTEMPT";
 const TASK_IN: &str = "CHONGMING_TASK_IN";
 const TASK_OUT: &str = "CHONGMING_TASK_OUT";
-/// The inode of the pipe that is [`CHILD_OUT`], by which `report` knows it from any other pipe.
-const TASK_PIPE: &str = "CHONGMING_TASK_PIPE";
 pub(crate) const ARTIFACT_DIR: &str = "CHONGMING_ARTIFACT_DIR";
 
 /// Speak of the supervisor's own task, if it is one, and so never of its children's.
 const NOT_INHERITED: [&str; 8] =
     [SUPERVISOR, GUARDIAN, SERVE, TASK_ID, TASK_NAME, TASK_ATTEMPT, TASK_PIPE, ARTIFACT_DIR];
-
-/// Tells a program that it is to serve a task (or the list of its tasks): the inode of the pipe that it
-/// has as [`CHILD_OUT`]. Processes that the program starts inherit the variable, but not the pipe.
-pub(crate) const SERVE: &str = "CHONGMING_SERVE";
 
 /// Stands before the task's name in the arguments of such a program.
 pub(crate) const SERVE_ARGUMENT: &str = "--chongming-serve";
@@ -131,7 +121,7 @@ impl Inherited {
             if name.is_empty() || name.contains('=') || name.contains('\0') {
                 return Err(format!("{name:?} cannot be the name of an environment variable"));
             }
-            if [SUPERVISOR, GUARDIAN, SERVE, TASK_PIPE].contains(&name.as_str()) {
+            if RESERVED_VARIABLES.contains(&name.as_str()) {
                 return Err(format!("the environment variable {name} is reserved"));
             }
             let entry = entry(name.as_bytes(), value.as_bytes()).map_err(|_| {
@@ -271,6 +261,9 @@ mod tests {
             ("", "", "\"\" cannot be the name"),
             ("A", "x\0y", "variable A contains a NUL"),
             ("CHONGMING_SUPERVISOR", "x", "reserved"),
+            ("CHONGMING_GUARDIAN", "x", "reserved"),
+            ("CHONGMING_SERVE", "x", "reserved"),
+            ("CHONGMING_TASK_PIPE", "x", "reserved"),
         ] {
             let message = of(&[], &[(name, value)]).unwrap_err();
             assert!(message.contains(problem), "{message}");

@@ -85,6 +85,25 @@ impl Gate {
     }
 }
 
+/// Why a launch failed.
+struct Problem {
+    message: String,
+    /// Nothing but another command would help. What depends on the machine (files, rights, limits) may pass.
+    is_lasting: bool,
+}
+
+impl Problem {
+    fn lasting(message: String) -> Self {
+        Self { message, is_lasting: true }
+    }
+}
+
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self { message, is_lasting: false }
+    }
+}
+
 /// One attempt to start.
 pub(crate) struct Job {
     pub(crate) id: ChildId,
@@ -160,7 +179,7 @@ impl Launcher {
                     let job = queue.jobs.pop_back();
                     drop(queue);
                     if let Some(job) = job {
-                        fail(&job, &format!("no thread to start it with: {error}"));
+                        fail(&job, format!("no thread to start it with: {error}").into());
                     }
                     return;
                 }
@@ -213,7 +232,7 @@ impl Shared {
         let _under_way = self.mailbox.launching();
         // A template is foreign code, which may panic.
         let started = catch_unwind(AssertUnwindSafe(|| self.start(job)))
-            .unwrap_or_else(|_| Err("the making of its command panicked".to_owned()));
+            .unwrap_or_else(|_| Err("the making of its command panicked".to_owned().into()));
         match started {
             Ok(None) => end_unstarted(
                 job,
@@ -226,19 +245,20 @@ impl Shared {
                 }
                 job.gate.started(child, &self.watch, &self.mailbox);
             }
-            Err(problem) => fail(job, &problem),
+            Err(problem) => fail(job, problem),
         }
     }
 
     /// Nothing when it may not begin.
-    fn start(&self, job: &Job) -> Result<Option<NewChild>, String> {
+    fn start(&self, job: &Job) -> Result<Option<NewChild>, Problem> {
         let launch = &job.launch;
         let command = command_of(launch, &self.program)?;
         let cwd = program::absolute(&command.cwd)?;
         let (up, up_writer) = pipe()?;
         let pipe_inode = rustix::fs::fstat(&up_writer).map_err(descriptors)?.st_ino;
-        let variables = self.inherited.for_attempt(job.id, launch, &command, pipe_inode)?;
-        let argv = argv(&command)?;
+        let variables = self.inherited.for_attempt(job.id, launch, &command, pipe_inode);
+        let variables = variables.map_err(Problem::lasting)?;
+        let argv = argv(&command).map_err(Problem::lasting)?;
         let name = command.argv.first().map_or("", String::as_str);
         let file = program::find(name, &cwd, variables.get("PATH"))?;
         let (out, out_writer) = pipe()?;
@@ -350,7 +370,13 @@ fn descriptors(error: Errno) -> String {
 
 /// A program that serves a task is told so by its environment; the arguments are for people who look, and
 /// for programs that serve nothing, to refuse them.
+///
+/// # Errors
+/// No system could run such a command.
 fn argv(command: &Command) -> Result<Vec<CString>, String> {
+    if command.argv.first().is_none_or(String::is_empty) {
+        return Err("the command names no program".to_owned());
+    }
     let serves = command.serves.as_deref().map(|task| [SERVE_ARGUMENT.to_owned(), task.to_owned()]);
     command
         .argv
@@ -364,17 +390,17 @@ fn argv(command: &Command) -> Result<Vec<CString>, String> {
         .collect()
 }
 
-fn c_path(path: &Path) -> Result<CString, String> {
+fn c_path(path: &Path) -> Result<CString, Problem> {
     CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| format!("the path {path:?} contains a NUL character"))
+        .map_err(|_| Problem::lasting(format!("the path {path:?} contains a NUL character")))
 }
 
-fn fail(job: &Job, problem: &str) {
+fn fail(job: &Job, problem: Problem) {
     job.gate.never_started();
-    report(
-        &*job.launch.sink,
-        Report::LaunchFailed(Failure::new(FailureKind::LaunchFailed, problem)),
-    );
+    let Problem { message, is_lasting } = problem;
+    let failure = Failure::new(FailureKind::LaunchFailed, message);
+    let failure = if is_lasting { failure.permanent() } else { failure };
+    report(&*job.launch.sink, Report::LaunchFailed(failure));
 }
 
 fn refuse(job: &Job) {

@@ -96,7 +96,9 @@ pub use executor::{ProcessExecutor, ProcessExecutorBuilder};
 #[cfg(target_os = "linux")]
 pub use init::{init, init_with};
 
-pub use command::{Command, CommandTemplate, DEFAULT_MAX_LOG_BYTES, MIN_MAX_LOG_BYTES};
+pub use command::{
+    Command, CommandTemplate, DEFAULT_MAX_LOG_BYTES, MIN_MAX_LOG_BYTES, RESERVED_VARIABLES,
+};
 pub use error::ExecutorError;
 #[cfg(target_os = "linux")]
 pub use protocol::MAX_LINE;

@@ -12,7 +12,7 @@ use std::process::exit;
 
 use chongming_core::{Failure, FailureKind, Registry, TaskDefinition};
 
-use crate::environment::SERVE;
+use crate::command::SERVE;
 use crate::module::entry::Answer;
 use crate::protocol::{CHILD_IN, CHILD_OUT, Down, Up};
 use crate::sys::{inode_of_inherited, take_inherited};

@@ -43,6 +43,37 @@ fn each_problem_names_its_path() {
 }
 
 #[test]
+fn what_no_other_attempt_can_launch_is_permanent() {
+    let rig = Rig::new();
+    let with = |name: &str, value: &str| {
+        let mut command = Command::new(["true"]);
+        command.env = vec![(name.to_owned(), value.to_owned())];
+        command
+    };
+    let mut nowhere = Command::new(["/bin/true"]);
+    nowhere.cwd = PathBuf::from("/a\0b");
+    for (command, words, is_permanent) in [
+        (Command::new(Vec::<String>::new()), "names no program", true),
+        (Command::new([""]), "names no program", true),
+        (Command::new(["true", "a\0b"]), "argument 1 of its command contains a NUL", true),
+        (Command::new(["/a\0b"]), "argument 0 of its command contains a NUL", true),
+        (with("", "x"), "cannot be the name", true),
+        (with("A=B", "x"), "cannot be the name", true),
+        (with("A\0B", "x"), "cannot be the name", true),
+        (with("A", "x\0y"), "variable A contains a NUL", true),
+        (with("CHONGMING_SUPERVISOR", "x"), "is reserved", true),
+        (nowhere, "NUL", true),
+        // The file may be there the next time.
+        (Command::new(["/no/such/program"]), "does not exist", false),
+        (Command::new(["no-such-program"]), "not found on PATH", false),
+    ] {
+        let failure = rig.launch(command).launch_failure();
+        assert!(failure.message.contains(words), "{failure}");
+        assert_eq!(failure.retryable, !is_permanent, "{failure}");
+    }
+}
+
+#[test]
 fn a_program_is_found_on_the_commands_own_path() {
     let rig = Rig::new();
     let mut command = Command::new(["true"]);

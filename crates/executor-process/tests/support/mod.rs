@@ -220,6 +220,11 @@ impl Attempt {
 
     /// The message of the launch that failed, after which nothing may come.
     pub fn launch_failed(&self) -> String {
+        self.launch_failure().message.to_string()
+    }
+
+    /// The launch that failed, after which nothing may come.
+    pub fn launch_failure(&self) -> Failure {
         let failure = self.reports.wait("the failed launch", |all| {
             all.iter().find_map(|report| match report {
                 Report::LaunchFailed(failure) => Some(failure.clone()),
@@ -228,7 +233,7 @@ impl Attempt {
         });
         assert_eq!(failure.kind, FailureKind::LaunchFailed);
         assert_eq!(self.reports.get(Vec::len), 1);
-        failure.message.to_string()
+        failure
     }
 }
 
