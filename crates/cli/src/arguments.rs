@@ -169,6 +169,11 @@ pub(crate) fn text(value: &Value) -> String {
     }
 }
 
+/// Is it text that no program can be given? In anything else JSON spells a NUL.
+pub(crate) fn has_nul(value: &Value) -> bool {
+    matches!(value, Value::String(text) if text.contains('\0'))
+}
+
 fn list(names: &[&str]) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match quoted.len() {

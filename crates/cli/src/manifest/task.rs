@@ -7,16 +7,19 @@ use std::time::Duration;
 use chongming_core::{RetryPolicy, Timeout, Value};
 
 #[cfg(feature = "process")]
-use chongming_executor_process::MIN_MAX_LOG_BYTES;
+use chongming_executor_process::{MIN_MAX_LOG_BYTES, RESERVED_VARIABLES};
 
 use super::policy;
 use super::reader::{Key, Node};
 use super::template::{Placeholder, Template, is_parameter_name};
+use crate::arguments::has_nul;
 use crate::nearest::nearest;
 
-/// A program that runs nothing keeps no logs, and has no limit for them.
+/// A program that runs nothing has no executor with limits.
 #[cfg(not(feature = "process"))]
 const MIN_MAX_LOG_BYTES: u64 = 0;
+#[cfg(not(feature = "process"))]
+const RESERVED_VARIABLES: [&str; 0] = [];
 
 /// A task of a manifest.
 #[derive(Clone, Debug, PartialEq)]
@@ -145,19 +148,29 @@ fn parameter(key: &Key<'_, '_>, node: &Node<'_, '_>) -> Option<Parameter> {
     Some(Parameter { name: name?, default, help })
 }
 
-/// Whether every placeholder is a parameter; else it is reported.
+/// Whether every placeholder can be filled in; else it is reported.
 fn is_filled(node: &Node<'_, '_>, template: &Template, params: &[Parameter]) -> bool {
     let names = || params.iter().map(|param| param.name.as_str());
     let mut filled = true;
     for placeholder in template.placeholders() {
         match placeholder {
-            Placeholder::Parameter(name) if names().any(|param| param == name) => {}
             Placeholder::Parameter(name) => {
-                let help = match nearest(name, names()) {
-                    Some(near) => format!("did you mean {{{near}}}?"),
-                    None => format!("add `{name} = {{}}` to `params`, or write `{{{{` for a brace"),
+                let problem = match params.iter().find(|param| param.name == *name) {
+                    Some(param) if param.default.as_ref().is_some_and(has_nul) => {
+                        "whose default has a NUL character; remove it".to_owned()
+                    }
+                    Some(_) => continue,
+                    None => {
+                        let help = match nearest(name, names()) {
+                            Some(near) => format!("did you mean {{{near}}}?"),
+                            None => format!(
+                                "add `{name} = {{}}` to `params`, or write `{{{{` for a brace"
+                            ),
+                        };
+                        format!("which is no parameter; {help}")
+                    }
                 };
-                node.problem(format!("uses {placeholder}, which is no parameter; {help}"));
+                node.problem(format!("uses {placeholder}, {problem}"));
                 filled = false;
             }
             Placeholder::NodeValue(_) => {
@@ -189,6 +202,9 @@ fn environment(
     for (key, node) in node.entries()? {
         if key.text.is_empty() || key.text.contains(['=', '\0']) {
             key.problem("is no name of an environment variable: it is empty or has `=` or NUL");
+        }
+        if RESERVED_VARIABLES.contains(&key.text) {
+            key.problem("is reserved: the executor sets this variable itself; remove it");
         }
         if let Some(value) = template(&node) {
             environment.insert(key.text.to_owned(), value);

@@ -192,7 +192,17 @@ fn task_keys_are_checked() {
     check_task("bucket_key = \"\"", 14, &["is empty"]);
     check_task("bucket_key = \"{x}\"", 14, &["no parameter"]);
     check_task("env = { \"A=B\" = \"x\" }", 9, &["environment variable"]);
+    check_task("env = { \"\" = \"x\" }", 9, &["environment variable"]);
+    check_task("env = { \"A\\u0000\" = \"x\" }", 9, &["environment variable"]);
+    check_task("env = { A = \"x\\u0000\" }", 13, &["NUL"]);
     check_task("env = { A = 1 }", 13, &["a string in quotes"]);
+    for line in ["env = { A = \"{n}\" }", "bucket_key = \"{n}\""] {
+        let text = format!(
+            "[tasks.a]\ncommand = [\"true\"]\n{line}\nparams = {{ n = {{ default = \"a\\u0000\" }} }}\n"
+        );
+        let told = problems(&text);
+        assert!(told.starts_with("3:") && told.contains("{n}, whose default has a NUL"), "{told}");
+    }
     check_task("params = { \"a b\" = {} }", 12, &["cannot be used"]);
     check_task("params = { a = \"x\" }", 16, &["{ default = "]);
     check_task("params = { a = { defualt = 1 } }", 18, &["`default`"]);
@@ -206,6 +216,10 @@ fn task_keys_are_checked() {
 fn what_the_executor_cannot_do_is_refused() {
     check_task("max_log_bytes = 0", 17, &["tasks.a.max_log_bytes", "at least 1024"]);
     check_task("max_log_bytes = 1023", 17, &["1023", "at least 1024"]);
+    for name in chongming_executor_process::RESERVED_VARIABLES {
+        let line = format!("env = {{ A = \"1\", {name} = \"x\" }}");
+        check_task(&line, 18, &[&format!("`tasks.a.env.{name}` is reserved")]);
+    }
     let least = "[tasks.a]\ncommand = [\"true\"]\nmax_log_bytes = 1024\n";
     assert_eq!(parse(least).unwrap().tasks[0].max_log_bytes, Some(1024));
 }

@@ -57,7 +57,20 @@ pub(crate) fn take_arguments(
         .params
         .iter()
         .map(|param| Accepted { name: &param.name, default: param.default.as_ref() });
-    arguments::resolve(&entry.name, accepted, given)
+    let arguments = arguments::resolve(&entry.name, accepted, given)?;
+    let filled = entry.command.iter().chain(entry.env.values()).flat_map(Template::placeholders);
+    for placeholder in filled {
+        if let Placeholder::Parameter(name) = placeholder
+            && arguments.get(name).is_some_and(arguments::has_nul)
+        {
+            return Err(CliError::new(format!(
+                "argument `{name}` of task `{}` has a NUL character, which no command can be given",
+                entry.name
+            ))
+            .hint("remove it"));
+        }
+    }
+    Ok(arguments)
 }
 
 /// The bucket key that a task makes of its arguments.
@@ -158,6 +171,23 @@ mod tests {
         assert_eq!(command.argv, ["say", "{y}; rm", "a{y}; rm{b}"]);
         assert_eq!(command.env, [("Y".to_owned(), "2".to_owned())]);
         assert_eq!((command.cwd.as_path(), command.max_log_bytes), (Path::new("/w"), 5000));
+    }
+
+    #[test]
+    fn arguments_that_no_command_can_be_given_are_refused_before_it_is_submitted() {
+        let nul: Value = "a\0b".into();
+        for (keys, is_refused) in [
+            ("command = ['say', 'x{x}']", true),
+            ("command = ['say']\nenv = { X = '{x}' }", true),
+            // It goes to the program as JSON.
+            ("command = ['say']", false),
+        ] {
+            let text = format!("[tasks.t]\n{keys}\nparams = {{ x = {{}} }}\n");
+            let taken = take_arguments(&filling(&text).entry, [("x".to_owned(), nul.clone())]);
+            let told = taken.err().map(|error| error.message);
+            let names = |told: &String| told.contains("argument `x` of task `t` has a NUL");
+            assert_eq!(told.as_ref().map(names), is_refused.then_some(true), "{keys}: {told:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,26 @@ command = ["load"]
 nodes = [ { id = "s", task = "sync", args = { tenant = "A" } }, { id = "l", task = "load", depends_on = ["s"] } ]
 "#;
 
+/// What the executor would refuse at each launch is refused before there is a task.
+#[test]
+#[cfg(feature = "process")]
+fn a_command_that_can_never_run_is_refused_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let manifest = "[tasks.a]\ncommand = ['true']\nenv = { CHONGMING_SUPERVISOR = 'x' }\n";
+    sandbox.write("bad.toml", manifest);
+    for args in [&["tasks", "--tasks", "bad.toml"][..], &["run", "--tasks", "bad.toml", "a"]] {
+        let outcome = sandbox.run(args).expect(1);
+        let words = "bad.toml:3:9: `tasks.a.env.CHONGMING_SUPERVISOR` is reserved";
+        assert!(outcome.err.contains(words), "{outcome:?}");
+    }
+    let manifest = "[tasks.a]\ncommand = ['echo', '{x}']\nparams = { x = {} }\n";
+    sandbox.write("m.toml", manifest);
+    let nul = r#"{"x": "a\u0000b"}"#;
+    let outcome = sandbox.run(&["run", "--tasks", "m.toml", "a", "--args-json", nul]).expect(1);
+    assert!(outcome.err.contains("`x` of task `a` has a NUL"), "{outcome:?}");
+    assert!(!sandbox.path("tasks.db").exists());
+}
+
 #[test]
 fn definitions_are_listed_in_the_order_of_the_file() {
     let sandbox = Sandbox::new();
