@@ -142,9 +142,7 @@ fn classify(error: &DbError) -> (StoreErrorKind, &'static str) {
     let code = error.code().code();
     match (code.get(..2).unwrap_or_default(), code) {
         (_, "53100") => (Full, "has no room left; free some space on its disk"),
-        (_, "53300") => {
-            (Unavailable, "has no connection left; close some, or raise max_connections")
-        }
+        (_, "53300") => (Unavailable, "has no connection left; close some, or raise the limit"),
         (_, "28P01" | "28000") => {
             (Denied, "refuses this user; check user, password and pg_hba.conf")
         }
@@ -158,7 +156,13 @@ fn classify(error: &DbError) -> (StoreErrorKind, &'static str) {
             "is behind a pooler that loses prepared statements without being seen; use its session pooling, \
              PgBouncer, or no pooler",
         ),
-        (_, "57014") => (Unavailable, "did not finish in time; try again later"),
+        (_, "55000") => (
+            Unavailable,
+            "does not do this in the state that it is in; ask its owner to change that",
+        ),
+        (_, "57014" | "25P03" | "25P04") => {
+            (Unavailable, "did not finish in time; try again later")
+        }
         (_, "0A000") | ("3F" | "42", _) => {
             (Corrupt, "does not have the tables that it should have")
         }

@@ -80,6 +80,25 @@ fn a_database_that_is_not_there_is_named() {
 }
 
 #[test]
+fn a_database_that_takes_nobody_says_so() {
+    let Some(schema) = Schema::fresh("a database that takes nobody") else { return };
+    let name = &schema.name;
+    let mut client = schema.client();
+    let create = format!("CREATE DATABASE \"{name}\" ALLOW_CONNECTIONS false");
+    client.batch_execute(&create).unwrap();
+    let dsn = schema.dsn.replace("/postgres?", &format!("/{name}?"));
+    let opened = PostgresStore::connect(&dsn, schema.options());
+    client.batch_execute(&format!("DROP DATABASE \"{name}\"")).unwrap();
+    let error = error(opened);
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("in the state that it is in") && text.contains("not currently"),
+        "{text}"
+    );
+}
+
+#[test]
 fn words_are_there_for_other_tools() {
     let Some(schema) = Schema::fresh("words") else { return };
     schema.connect().write(&[create("a")]).unwrap();
