@@ -53,7 +53,8 @@ impl PostgresStore {
     ///
     /// # Errors
     /// The string is not understood, the server cannot be reached or refuses the user, the schema belongs
-    /// to somebody else or to a newer version, or there are no tables and the role may not make them.
+    /// to somebody else or to a newer version, or there are no tables and the role may not make them, or there
+    /// are and it may not write to them.
     pub fn connect(dsn: &str, options: Options) -> Result<Self, StoreError> {
         Self::open(dsn, &options, schema::ensure)
     }

@@ -81,6 +81,26 @@ fn who_may_not_make_tables_is_told_so() {
 }
 
 #[test]
+fn who_may_not_write_is_told_so_at_opening() {
+    let Some(schema) = Schema::fresh("a role that may not write") else { return };
+    schema.connect().close().unwrap();
+    let refused = |role: &Role<'_>, words: &str| {
+        let error = error(PostgresStore::connect(&role.dsn(), schema.options()));
+        assert_eq!(error.kind(), StoreErrorKind::Denied, "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+        PostgresStore::connect_existing(&role.dsn(), schema.options()).unwrap();
+    };
+    for rights in ["SELECT", "SELECT, INSERT", "SELECT, UPDATE"] {
+        refused(&Role::granted(&schema, rights), "ask its owner for the rights");
+    }
+    let role = Role::granted(&schema, "SELECT, INSERT, UPDATE");
+    PostgresStore::connect(&role.dsn(), schema.options()).unwrap();
+    let sql = format!("ALTER ROLE \"{}\" SET default_transaction_read_only = on", schema.name);
+    schema.client().batch_execute(&sql).unwrap();
+    refused(&role, "can only be read");
+}
+
+#[test]
 fn who_may_only_read_sees_everything() {
     let Some(schema) = Schema::fresh("a role that only reads") else { return };
     let owner = schema.connect();
