@@ -22,7 +22,7 @@ impl Database {
             return Ok(Self::Sqlite(PathBuf::from(value)));
         };
         if text.is_empty() {
-            return Err(CliError::new("--db is empty")
+            return Err(CliError::new("--db is empty, or CHONGMING_DB where there is no --db")
                 .hint("give the path of a database file or a postgresql:// address"));
         }
         if text.contains('\0') {

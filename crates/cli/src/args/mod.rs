@@ -54,6 +54,10 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Sto
         Ok(cli)
     });
     cli.map_err(|mut error| {
+        if let Some(variable) = variable_of(&error, &args) {
+            let tip = format!("the value stands in the environment variable {variable}");
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+        }
         make_values_visible(&mut error);
         // Plain text: a wrong value is repeated in it, and colours could not be told from its own.
         let mut text = error.render().to_string();
@@ -66,6 +70,27 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Cli, Sto
             _ => Stop::BadUsage(visible_lines(&redact(&text)).into_owned()),
         }
     })
+}
+
+/// Which variable a wrong value is from: the parser names the option, which nobody may have typed.
+fn variable_of(error: &clap::Error, args: &[OsString]) -> Option<String> {
+    let context = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    };
+    let (option, value) = (context(ContextKind::InvalidArg)?, context(ContextKind::InvalidValue)?);
+    let command = Cli::command();
+    // Such as `--num-buckets <N>` and `--verbose...`.
+    let option = option.split_whitespace().next()?.trim_end_matches('.');
+    let long = option.strip_prefix("--")?;
+    let arg = command.get_arguments().find(|arg| arg.get_long() == Some(long))?;
+    let is_typed = args.iter().any(|typed| {
+        let typed = typed.to_string_lossy();
+        typed.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    });
+    let name = arg.get_env()?.to_str()?;
+    let is_in_variable = std::env::var_os(name).is_some_and(|set| set.to_string_lossy() == *value);
+    (is_in_variable && !is_typed).then(|| name.to_owned())
 }
 
 /// Which values are meant when one is not UTF-8: the parser does not tell.

@@ -43,7 +43,7 @@ pub(crate) struct RunningArgs {
     pub(crate) bucket_key: Option<String>,
 
     /// Higher goes first
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(i32::MIN..=i32::MAX))]
     pub(crate) priority: Option<i32>,
 
     /// One more tag; may be repeated

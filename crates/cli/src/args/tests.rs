@@ -114,7 +114,7 @@ fn bad_usage_names_the_option_and_the_value() {
         ("doctor --stale soon", &["--stale", "soon"]),
         ("ps --watch=x", &["--watch", "`x`"]),
         ("ps --limit -1", &["--limit", "-1"]),
-        ("logs x --attempt 0", &["--attempt"]),
+        ("logs x --attempt 0", &["--attempt", "'0'"]),
         ("logs x --attempt -1", &["--attempt", "-1"]),
         ("--num-buckets -1 ps", &["--num-buckets", "-1"]),
         ("--num-buckets 0 ps", &["--num-buckets"]),
@@ -131,6 +131,38 @@ fn bad_usage_names_the_option_and_the_value() {
     }
     let long = format!("status {}", "x".repeat(256));
     assert!(matches!(cli(&long), Err(Stop::BadUsage(text)) if text.contains("256 bytes")));
+}
+
+#[test]
+fn a_wrong_number_is_told_with_the_range() {
+    for (option, values, range) in [
+        ("ps --limit", ["-1", "x", "1.5", "99999999999999999999"], "0 to 18446744073709551615"),
+        ("logs x --attempt", ["-1", "0", "x", "4294967296"], "1 to 4294967295"),
+        (
+            "run x --priority",
+            ["2147483648", "x", "1e3", "-2147483649"],
+            "-2147483648 to 2147483647",
+        ),
+        ("report paused --epoch", ["-1", "x", "0x1", "1_0"], "0 to 18446744073709551615"),
+        ("ps --num-buckets", ["0", "-1", "1048577", "99999999999999999999"], "1 to 1048576"),
+    ] {
+        for value in values {
+            let Err(Stop::BadUsage(text)) = cli(&format!("{option} {value}")) else {
+                panic!("{option} {value} was taken")
+            };
+            let name = option.rsplit(' ').next().unwrap();
+            let words = format!("write a whole number from {range}");
+            for word in [name, &format!("'{value}'"), &words] {
+                assert!(text.contains(word), "{option} {value}: {text}");
+            }
+        }
+    }
+    for (line, words) in [
+        ("report progress x", "write a number, such as"),
+        ("report progress 1 --total inf", "write a finite number"),
+    ] {
+        assert!(matches!(cli(line), Err(Stop::BadUsage(text)) if text.contains(words)), "{line}");
+    }
 }
 
 #[test]

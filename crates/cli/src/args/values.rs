@@ -1,13 +1,15 @@
 //! How the values of options are read; what is wrong is told together with the option's name.
 
+use std::fmt::Display;
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
 use std::time::Duration;
 
 use chongming_core::{InvalidText, MAX_NUM_BUCKETS, Status, TaskId, check_name, check_text};
 use clap::builder::{
-    BoolishValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser,
+    BoolishValueParser, OsStringValueParser, PossibleValuesParser, TypedValueParser, ValueParser,
 };
-use clap::builder::{RangedU64ValueParser, ValueParser};
 
 use crate::duration;
 
@@ -36,8 +38,8 @@ pub(crate) fn lossy() -> impl TypedValueParser<Value = String> {
 
 /// A number that JSON can express.
 pub(crate) fn number(text: &str) -> Result<f64, &'static str> {
-    let number = text.parse::<f64>().map_err(|_| "it is no number")?;
-    number.is_finite().then_some(number).ok_or("it must be finite")
+    let number = text.parse::<f64>().map_err(|_| "write a number, such as 3 or 0.5")?;
+    number.is_finite().then_some(number).ok_or("write a finite number")
 }
 
 /// A duration above zero.
@@ -58,11 +60,25 @@ pub(crate) fn lease_ttl(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A whole number in this range.
+pub(crate) fn integer<T>(range: RangeInclusive<T>) -> impl TypedValueParser<Value = T>
+where
+    T: FromStr + PartialOrd + Display + Clone + Send + Sync + 'static,
+{
+    move |text: &str| match text.parse::<T>() {
+        Ok(number) if range.contains(&number) => Ok(number),
+        _ => Err(format!("write a whole number from {} to {}", range.start(), range.end())),
+    }
+}
+
+/// The number of something that begins at 1.
+pub(crate) fn ordinal() -> impl TypedValueParser<Value = NonZeroU32> {
+    integer(NonZeroU32::MIN..=NonZeroU32::MAX)
+}
+
 /// A number of buckets.
 pub(crate) fn num_buckets() -> impl TypedValueParser<Value = NonZeroU32> {
-    RangedU64ValueParser::<u32>::new()
-        .range(1..=u64::from(MAX_NUM_BUCKETS))
-        .try_map(NonZeroU32::try_from)
+    integer(1..=MAX_NUM_BUCKETS).try_map(NonZeroU32::try_from)
 }
 
 /// One of the fifteen states.
@@ -76,14 +92,16 @@ pub(crate) fn status() -> impl TypedValueParser<Value = Status> {
 pub(crate) fn repeated() -> ValueParser {
     ValueParser::new(|text: &str| match text.parse::<u8>() {
         Ok(times) => Ok(times),
-        Err(_) => is_on(text).map(u8::from),
+        Err(_) => is_on(text)
+            .map(u8::from)
+            .map_err(|words| format!("write a whole number from 0 to {}, {words}", u8::MAX)),
     })
 }
 
 /// A switch that a variable of the environment can turn on: `1`, `true`, `yes`, `on`, or off by
 /// their opposites or an empty text.
 pub(crate) fn switch() -> ValueParser {
-    ValueParser::new(is_on)
+    ValueParser::new(|text: &str| is_on(text).map_err(|words| format!("write 1 or 0, {words}")))
 }
 
 fn is_on(text: &str) -> Result<bool, &'static str> {
@@ -91,6 +109,6 @@ fn is_on(text: &str) -> Result<bool, &'static str> {
         "" => Ok(false),
         _ => BoolishValueParser::new()
             .parse_ref(&clap::Command::new(""), None, text.as_ref())
-            .map_err(|_| "write 1 or 0, true or false, yes or no, on or off"),
+            .map_err(|_| "true or false, yes or no, on or off"),
     }
 }

@@ -17,6 +17,7 @@ use super::attempt_files::{Place, Places};
 use super::{control, find};
 use crate::args::control::TaskArg;
 use crate::args::global::{Settings, Verbosity};
+use crate::args::values;
 use crate::error::CliError;
 use crate::exit_codes;
 use crate::open_store::{self, store_error};
@@ -40,7 +41,7 @@ pub(crate) struct LogsArgs {
     pub(crate) follow: bool,
 
     /// The attempt [default: the latest]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::ordinal())]
     pub(crate) attempt: Option<NonZeroU32>,
 }
 

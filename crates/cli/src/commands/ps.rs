@@ -50,7 +50,7 @@ pub(crate) struct PsArgs {
     pub(crate) name: Option<String>,
 
     /// At most so many; 0 for all
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1000, value_parser = values::integer(0..=usize::MAX))]
     pub(crate) limit: usize,
 
     /// Show it anew again and again [default interval: 1s]

@@ -57,7 +57,7 @@ pub(crate) enum ReportMessage {
     /// I have suspended myself, as I was told to
     Paused {
         /// The number that the pause came with
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = values::integer(0..=u64::MAX))]
         epoch: Option<u64>,
     },
     /// My result; the last one counts, if I exit with 0

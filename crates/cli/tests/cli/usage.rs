@@ -78,6 +78,36 @@ fn options_come_from_the_environment_too() {
 }
 
 #[test]
+fn a_wrong_variable_is_named() {
+    let sandbox = Sandbox::new();
+    for (variable, value) in [
+        ("CHONGMING_NUM_BUCKETS", ""),
+        ("CHONGMING_NUM_BUCKETS", "0"),
+        ("CHONGMING_OWNED_BUCKETS", ""),
+        ("CHONGMING_OWNED_BUCKETS", "5-3"),
+        ("CHONGMING_OWNER", ""),
+        ("CHONGMING_JSON", "perhaps"),
+        ("CHONGMING_COLOR", ""),
+        ("CHONGMING_COLOR", "sometimes"),
+        ("CHONGMING_VERBOSE", "-1"),
+        ("CHONGMING_QUIET", "perhaps"),
+        ("CHONGMING_DB", ""),
+    ] {
+        let mut command = sandbox.command(&["ps"]);
+        command.env(variable, value);
+        let outcome = finish(command).expect(1);
+        assert!(outcome.err.contains(variable), "{variable}={value}: {outcome:?}");
+    }
+    // What was typed counts, and the variable is not to blame.
+    for typed in ["--num-buckets=0", "--num-buckets"] {
+        let mut command = sandbox.command(&["ps", typed]);
+        command.args((typed == "--num-buckets").then_some("0")).env("CHONGMING_NUM_BUCKETS", "0");
+        let outcome = finish(command).expect(1);
+        assert!(!outcome.err.contains("CHONGMING_NUM_BUCKETS"), "{outcome:?}");
+    }
+}
+
+#[test]
 #[cfg(target_os = "linux")]
 fn an_unwritable_stdout_is_an_error() {
     let sandbox = Sandbox::new();
