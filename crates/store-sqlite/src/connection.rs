@@ -64,6 +64,11 @@ pub(crate) fn connect(place: &Place<'_>) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
+/// Has SQLite open what a reader needs.
+pub(crate) fn begin_to_read(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row("PRAGMA schema_version", [], |row| row.get(0))
+}
+
 /// Settings of the connection that writes.
 pub(crate) fn prepare_writer(connection: &Connection, options: &Options) -> rusqlite::Result<()> {
     let synchronous = options.synchronous.as_str();

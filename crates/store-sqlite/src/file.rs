@@ -25,7 +25,7 @@ pub(crate) enum Found {
 
 /// Tells one file from another that takes its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FileId {
+struct FileId {
     device: u64,
     inode: u64,
 }
@@ -33,7 +33,7 @@ pub(crate) struct FileId {
 impl FileId {
     /// Of what lies at the path.
     #[cfg(unix)]
-    pub(crate) fn of(path: &Path) -> Option<Self> {
+    fn of(path: &Path) -> Option<Self> {
         use std::os::unix::fs::MetadataExt;
         let found = fs::metadata(path).ok()?;
         Some(Self { device: found.dev(), inode: found.ino() })
@@ -41,9 +41,56 @@ impl FileId {
 
     /// Elsewhere nobody can delete or replace a file that is open.
     #[cfg(not(unix))]
-    pub(crate) const fn of(_: &Path) -> Option<Self> {
+    const fn of(_: &Path) -> Option<Self> {
         None
     }
+}
+
+/// What SQLite adds to the path of a database for its log, and for the index of that.
+const LOG: &str = "-wal";
+const INDEX: &str = "-shm";
+
+/// The files that a connection works with: the database, its log, and the index of that. Each stays the same file
+/// as long as a connection is open, and only together are they what others find at the path.
+#[derive(Debug)]
+pub(crate) struct Files([(PathBuf, Option<FileId>); 3]);
+
+/// A file that is not the one any more that a connection works with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gone<'a> {
+    pub(crate) path: &'a Path,
+    /// Another lies in its place, and may hold what others wrote.
+    pub(crate) is_replaced: bool,
+}
+
+impl Files {
+    /// Those of a connection that has read from the database at the path.
+    pub(crate) fn of(path: &Path) -> Self {
+        let paths = [path.to_owned(), beside(path, LOG), beside(path, INDEX)];
+        Self(paths.map(|path| {
+            let id = FileId::of(&path);
+            (path, id)
+        }))
+    }
+
+    /// The first that is gone.
+    pub(crate) fn gone(&self) -> Option<Gone<'_>> {
+        self.0.iter().find_map(|(path, was)| {
+            let is = FileId::of(path);
+            (is != *was).then_some(Gone { path, is_replaced: is.is_some() })
+        })
+    }
+}
+
+/// Is there a log beside the file? Then somebody has it open, or what it holds is not complete without.
+pub(crate) fn has_log(path: &Path) -> bool {
+    fs::metadata(beside(path, LOG)).is_ok_and(|log| log.len() > 0)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
 }
 
 /// Files that this process has open, by canonical path.

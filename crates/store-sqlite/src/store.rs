@@ -10,12 +10,15 @@ use chongming_core::store::{
     TaskStore,
 };
 use chongming_core::{CommandId, IncarnationId, TaskId, TaskSnapshot, Transition};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, MAIN_DB};
 
-use crate::connection::{Place, connect, consistently, immediately, patiently, prepare_writer};
+use crate::connection::{
+    Place, begin_to_read, connect, consistently, immediately, patiently, prepare_writer,
+};
 use crate::doorbell::Doorbells;
 use crate::error::{READ_ONLY, Subject};
-use crate::file::{self, FileId, Found, Registration};
+use crate::file::{self, Files, Found, Registration};
 use crate::options::Options;
 use crate::{commands, nodes, prune, query, schema, write};
 
@@ -42,10 +45,10 @@ pub struct SqliteStore {
     _registration: Option<Registration>,
 }
 
-/// The connection that writes, and the file that it had found at the path.
+/// The connection that writes, and the files that it had found at the path; none in memory.
 struct Writer {
     connection: Connection,
-    file: Option<FileId>,
+    files: Option<Files>,
 }
 
 /// Connections for reading, as long as the store is open.
@@ -153,12 +156,19 @@ impl SqliteStore {
             none => none.insert(self.connect_writer()?),
         };
         let done = work(&mut writer.connection).map_err(|e| self.subject.error(operation, e))?;
-        if self.path.as_deref().and_then(FileId::of) == writer.file {
-            return Ok(done);
+        let Some(gone) = writer.files.as_ref().and_then(Files::gone) else { return Ok(done) };
+        // SQLite goes on with a file that nobody can find any more. What others have put in its place since then is
+        // theirs: closing would otherwise remove their log.
+        if gone.is_replaced {
+            let leave_it = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
+            let left = writer.connection.set_db_config(leave_it, true);
+            left.map_err(|e| self.subject.error(operation, e))?;
         }
-        // SQLite goes on with a file that nobody can find any more.
-        let what = "was deleted or replaced while it was in use, and nothing reaches it any more; put the file \
-                    back, or start again";
+        let what = format_args!(
+            "cannot be reached any more: {} was deleted or replaced while it was in use; put the file back, or \
+             start again",
+            gone.path.display()
+        );
         Err(self.subject.refuse(StoreErrorKind::Unavailable, operation, what))
     }
 
@@ -177,7 +187,15 @@ impl SqliteStore {
         schema::ensure(&mut connection, &self.subject)?;
         patiently(self.options.lock_wait, || prepare_writer(&connection, &self.options))
             .map_err(error)?;
-        Ok(Writer { connection, file: self.path.as_deref().and_then(FileId::of) })
+        let files = match &self.path {
+            None => None,
+            Some(path) => {
+                // Only who reads has a log.
+                patiently(self.options.lock_wait, || begin_to_read(&connection)).map_err(error)?;
+                Some(Files::of(path))
+            }
+        };
+        Ok(Writer { connection, files })
     }
 
     /// Does `work` in a transaction that holds the write lock from its start.
@@ -215,20 +233,18 @@ impl SqliteStore {
     fn connect_reader(&self) -> rusqlite::Result<Connection> {
         // Opening alone reads nothing: the first statement shows whether the file can be read.
         let read = |connection: Connection| {
-            patiently(self.options.lock_wait, || {
-                connection.query_row("PRAGMA schema_version", [], |row| row.get::<_, i64>(0))
-            })?;
+            patiently(self.options.lock_wait, || begin_to_read(&connection))?;
             Ok(connection)
         };
         let Some(path) = &self.path else { return connect(&Place::Memory) };
         let connection = connect(&Place::Existing(path))?;
-        if connection.is_readonly(MAIN_DB)? && !has_log(path) {
+        if connection.is_readonly(MAIN_DB)? && !file::has_log(path) {
             // Who may not write the file must not leave a log of his own beside it, which its owner could
             // not write. Nobody writes just now: the file is whole.
             return read(connect(&Place::Immutable(path))?);
         }
         match read(connection) {
-            Err(error) if is_denied(&error) && !has_log(path) => {
+            Err(error) if is_denied(&error) && !file::has_log(path) => {
                 read(connect(&Place::Immutable(path))?).map_err(|_| error)
             }
             done => done,
@@ -249,13 +265,6 @@ impl SqliteStore {
 /// What SQLite says where it may not put a log beside the file.
 fn is_denied(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
-}
-
-/// Is there a log beside the file? Then somebody has it open, or what it holds is not complete without.
-fn has_log(path: &Path) -> bool {
-    let mut log = path.as_os_str().to_owned();
-    log.push("-wal");
-    std::fs::metadata(log).is_ok_and(|log| log.len() > 0)
 }
 
 impl TaskStore for SqliteStore {

@@ -206,6 +206,93 @@ fn what_goes_into_a_file_that_is_gone_is_not_called_written() {
     assert_eq!(store.write(&[create("d")]).unwrap(), [Ok(())], "put back");
 }
 
+/// What SQLite adds to a path for the log of a database, and for the index of that log.
+#[cfg(unix)]
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+#[cfg(unix)]
+#[test]
+fn what_goes_into_a_log_that_is_gone_is_not_called_written() {
+    for suffix in BESIDE {
+        let folder = tempdir().unwrap();
+        let (path, aside) = (folder.path().join("tasks.db"), folder.path().join("aside"));
+        let store = open(&path).unwrap();
+        let name = &folder.path().join(format!("tasks.db{suffix}"));
+        assert_eq!(store.write(&[create("a")]).unwrap(), [Ok(())]);
+        let is_gone = |id: &str| {
+            let error = store.write(&[create(id)]).unwrap_err();
+            assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+            let words = format!("{} was deleted or replaced", name.display());
+            assert!(error.to_string().contains(&words), "{error}");
+        };
+        fs::rename(name, &aside).unwrap();
+        is_gone("b");
+        fs::write(name, "").unwrap();
+        is_gone("c");
+        fs::rename(&aside, name).unwrap();
+        assert_eq!(store.write(&[create("d")]).unwrap(), [Ok(())], "put back");
+    }
+}
+
+/// This test is its own child program: with the variable set it is the other one, which comes later.
+#[cfg(unix)]
+#[test]
+fn who_lost_the_log_leaves_that_of_others_alone() {
+    const VARIABLE: &str = "CHONGMING_TEST_LATER";
+    if let Some(path) = std::env::var_os(VARIABLE) {
+        let store = open(Path::new(&path)).unwrap();
+        assert_eq!(store.write(&[create("later")]).unwrap(), [Ok(())]);
+        store.close().unwrap();
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("tasks.db");
+    let store = open(&path).unwrap();
+    store.write(&[create("a")]).unwrap();
+    for suffix in BESIDE {
+        fs::remove_file(folder.path().join(format!("tasks.db{suffix}"))).unwrap();
+    }
+    let other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "who_lost_the_log_leaves_that_of_others_alone"])
+        .env(VARIABLE, &path)
+        .output()
+        .unwrap();
+    assert!(other.status.success(), "{}", String::from_utf8_lossy(&other.stdout));
+    let error = store.write(&[create("b")]).unwrap_err();
+    assert!(error.to_string().contains("tasks.db-wal was deleted or replaced"), "{error}");
+    store.close().unwrap();
+    drop(store);
+    let later = open(&path).unwrap().get(&TaskId::new("later").unwrap()).unwrap();
+    assert!(later.is_some(), "what another program was told to be written is there");
+}
+
+/// What the check relies on: the log and its index stay the same files while a store is open, whatever happens to
+/// their contents, and whoever else comes and goes.
+#[cfg(unix)]
+#[test]
+fn a_log_stays_the_same_file_while_it_is_open() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("tasks.db");
+    let store = open(&path).unwrap();
+    let work = [
+        "PRAGMA wal_checkpoint(TRUNCATE)",
+        "PRAGMA wal_checkpoint(RESTART)",
+        "VACUUM",
+        "PRAGMA journal_size_limit = 0; PRAGMA wal_autocheckpoint = 1; REINDEX",
+    ];
+    for (i, sql) in work.into_iter().enumerate() {
+        let other = Connection::open(&path).unwrap();
+        other.execute_batch(sql).unwrap();
+        assert_eq!(store.write(&[create(&format!("beside-{i}"))]).unwrap(), [Ok(())], "{sql}");
+        let mode = |other: &Connection| {
+            other.query_row("PRAGMA journal_mode = DELETE", [], |row| row.get::<_, String>(0))
+        };
+        assert!(mode(&other).is_err(), "it is in use");
+        other.close().unwrap();
+        assert_eq!(store.write(&[create(&format!("after-{i}"))]).unwrap(), [Ok(())], "{sql}");
+    }
+}
+
 #[test]
 fn damage_is_told_apart() {
     let folder = tempdir().unwrap();
