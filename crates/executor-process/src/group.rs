@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, WaitOptions, kill_process_group,
-    pidfd_open, pidfd_send_signal, waitid, waitpid,
+    Pid, PidfdFlags, RawPid, Signal, WaitId, WaitIdOptions, WaitOptions, getpgid,
+    kill_process_group, pidfd_open, pidfd_send_signal, waitid, waitpid,
 };
 
 use crate::exit::Exit;
@@ -55,10 +55,17 @@ impl Group {
     /// `SRCH` when there is none, `PERM` when none of them may be signalled.
     pub(crate) fn signal(&self, signal: Signal) -> rustix::io::Result<()> {
         match self.signal_members(signal) {
-            Ok(()) if signal != Signal::KILL => Ok(()),
-            Err(Errno::PERM) => Err(Errno::PERM),
+            Ok(()) if signal != Signal::KILL && !self.has_leader_left() => Ok(()),
+            Err(Errno::PERM) if !self.has_leader_left() => Err(Errno::PERM),
             sent => sent.or(pidfd_send_signal(&self.pidfd, signal)),
         }
+    }
+
+    /// Does the leader live on in another group? As long as it was not collected, the number is its own.
+    fn has_leader_left(&self) -> bool {
+        !self.reaped
+            && getpgid(Some(self.leader)).is_ok_and(|group| group != self.leader)
+            && self.peek_exit().is_none()
     }
 
     fn signal_members(&self, signal: Signal) -> rustix::io::Result<()> {
@@ -181,14 +188,40 @@ mod tests {
 
     #[test]
     fn a_leader_that_leaves_its_group_is_reached() {
-        // It goes into the group of its own child.
-        let (group, _output) = shell(
+        // It goes into the group of its own child, and of a parent, with a member that stays behind.
+        let leaders = [
             c"exec perl -e 'my ($p, $m) = (fork, $$); if (!$p) { setpgrp(0, 0); \
               select undef, undef, undef, 0.01 while getppid == $m; exit } \
               until (getpgrp($p) == $p) {} setpgrp(0, $p) or die; syswrite STDOUT, 1; sleep 1000'",
-            sys::can_signal_group(),
-        );
+            c"exec perl -e 'if (!fork) { $SIG{TERM} = sub {}; sleep 1000 while 1 } \
+              setpgrp(0, getpgrp(getppid)) or die; syswrite STDOUT, 1; sleep 1000'",
+        ];
+        for (leader, pinned) in leaders
+            .into_iter()
+            .flat_map(|leader| [false, sys::can_signal_group()].map(|pinned| (leader, pinned)))
+        {
+            let (mut group, _output) = shell(leader, pinned);
+            assert!(group.has_leader_left());
+            group.signal(Signal::STOP).unwrap();
+            while !group.is_leader_stopped() {
+                std::thread::yield_now();
+            }
+            group.signal(Signal::TERM).unwrap();
+            group.signal(Signal::CONT).unwrap();
+            assert_eq!(wait_for_end(&group), Exit::Signal(15));
+            assert!(!group.has_leader_left(), "it is nowhere");
+            group.end();
+        }
+    }
+
+    #[test]
+    fn a_leader_in_its_group_is_signalled_with_it_alone() {
+        let (mut group, _output) = shell(c"echo; exec sleep 1000", sys::can_signal_group());
+        assert!(!group.has_leader_left());
         group.signal(Signal::TERM).unwrap();
         assert_eq!(wait_for_end(&group), Exit::Signal(15));
+        group.leader_ended();
+        assert!(!group.has_leader_left());
+        group.reap();
     }
 }
