@@ -1,6 +1,6 @@
 //! `logs`: what a task wrote.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
@@ -96,12 +96,8 @@ pub(super) fn execute(
         None => task.attempt,
     };
     let path = logs.path(attempt);
-    let mut log = match File::open(&path) {
-        Ok(log) => log,
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(no_log(&store, &task, attempt, &path)?);
-        }
-        Err(error) => return Err(unreadable(&path, &error)),
+    let Some(mut log) = open(&path)? else {
+        return Err(no_log(&store, &task, attempt, &path)?);
     };
     if settings.json {
         let mut output = Vec::new();
@@ -154,6 +150,23 @@ fn artifacts(
     }
 }
 
+/// Opens a log; `None` where there is none. A body may have put something else in its place, which could keep its
+/// reader waiting for ever.
+fn open(path: &Path) -> Result<Option<File>, CliError> {
+    let opened =
+        fs::metadata(path).and_then(|found| found.is_file().then(|| File::open(path)).transpose());
+    match opened {
+        Ok(Some(log)) => Ok(Some(log)),
+        Ok(None) => {
+            let path = path.display();
+            Err(CliError::new(format!("cannot read the log {path}: it is not a regular file"))
+                .hint("something else was put in its place"))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(unreadable(path, &error)),
+    }
+}
+
 /// What is said about an attempt without a log: one that was never launched has none.
 fn no_log(
     store: &Arc<dyn TaskStore>,
@@ -194,7 +207,7 @@ fn follow(
     let client = control::client(store, settings);
     let says = settings.verbosity > Verbosity::Quiet;
     let mut attempt = wanted;
-    let mut open: Option<File> = None;
+    let mut log: Option<File> = None;
     let mut next_holder = Instant::now();
     loop {
         // Before the log: what was written before the end is in it by then.
@@ -204,14 +217,10 @@ fn follow(
             || task.status().is_terminal()
             || (task.attempt == attempt_now && task.status() == Status::RetryWait);
         let path = logs.path(attempt_now);
-        if open.is_none() {
-            open = match File::open(&path) {
-                Ok(file) => Some(file),
-                Err(error) if error.kind() == ErrorKind::NotFound => None,
-                Err(error) => return Err(unreadable(&path, &error)),
-            };
+        if log.is_none() {
+            log = open(&path)?;
         }
-        if let Some(log) = &mut open {
+        if let Some(log) = &mut log {
             if is_shorter(log).map_err(|error| unreadable(&path, &error))? {
                 log.seek(SeekFrom::End(0)).map_err(|error| unreadable(&path, &error))?;
                 if says {
@@ -231,7 +240,7 @@ fn follow(
             }
             if task.attempt > attempt_now {
                 attempt = Some(attempt_now + 1);
-                open = None;
+                log = None;
                 if says {
                     print_note(&format!("attempt {}", attempt_now + 1));
                 }

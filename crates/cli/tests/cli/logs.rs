@@ -1,7 +1,7 @@
 //! `logs`.
 
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use crate::support::Sandbox;
 
@@ -83,4 +83,20 @@ fn an_attempt_that_was_never_launched_has_no_log_and_says_so() {
     }
     assert!(sandbox.run(&["logs", "t"]).err.contains("nonesuch"));
     assert_eq!(sandbox.run(&["logs", "-f", "t"]).expect(0).out, "");
+}
+
+#[test]
+fn what_is_no_file_is_not_waited_for() {
+    let sandbox = Sandbox::with_tasks();
+    sandbox.run_task("t", &["ok"]).expect(0);
+    let log = sandbox.path("tasks.db.artifacts/t/1.log");
+    for put in ["mkfifo", "mkdir", "ln -s /dev/zero"] {
+        let replace = format!("rm -rf {0}; {put} {0}", log.display());
+        assert!(Command::new("sh").args(["-c", &replace]).status().unwrap().success());
+        for args in [&["logs", "t"][..], &["--json", "logs", "t"], &["logs", "-f", "t"]] {
+            let outcome = sandbox.run(args).expect(1);
+            assert!(outcome.err.contains("t/1.log: it is not a regular file"), "{outcome:?}");
+            assert_eq!(outcome.out, "");
+        }
+    }
 }
