@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use chongming_core::TaskDefinition;
 
-use crate::{guardian, serve};
+use crate::{guardian, serve, sys};
 
 static IS_CALLED: AtomicBool = AtomicBool::new(false);
 static HAS_DEFINITIONS: AtomicBool = AtomicBool::new(false);
@@ -12,11 +12,13 @@ static HAS_DEFINITIONS: AtomicBool = AtomicBool::new(false);
 /// To be called first in `main` of every program that runs external commands.
 ///
 /// Turns the process into the guardian when it was started as one, and then never returns. In any other
-/// process it does nothing. A program that also runs Rust functions in processes of their own calls
+/// process it only lets SIGHUP, SIGINT, SIGQUIT and SIGTERM through, which some parents leave blocked: nobody could
+/// ask the program to end its tasks. A program that also runs Rust functions in processes of their own calls
 /// [`init_with`] instead.
 pub fn init() {
     guardian::run_if_asked();
     serve::run_if_asked(Vec::new);
+    sys::unblock_ends();
     IS_CALLED.store(true, Ordering::Release);
 }
 
@@ -25,7 +27,8 @@ pub fn init() {
 ///
 /// Turns the process into what it was started as: the guardian, or the carrier of one attempt of one of these
 /// tasks, or the list of them. Then it never returns, and nothing that follows in `main` runs. In any other
-/// process it does nothing but note that these tasks can be carried; `definitions` is not called then.
+/// process it notes that these tasks can be carried, and does no more than [`init`]; `definitions` is not called
+/// then.
 ///
 /// ```no_run
 /// use chongming_core::{Controller, TaskContext, TaskDefinition, TaskError};
@@ -51,6 +54,7 @@ pub fn init() {
 pub fn init_with<I: IntoIterator<Item = TaskDefinition>>(definitions: impl FnOnce() -> I) {
     guardian::run_if_asked();
     serve::run_if_asked(|| definitions().into_iter().collect());
+    sys::unblock_ends();
     IS_CALLED.store(true, Ordering::Release);
     HAS_DEFINITIONS.store(true, Ordering::Release);
 }

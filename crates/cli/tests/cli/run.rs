@@ -1,6 +1,7 @@
 //! `run`.
 
 use std::fs::OpenOptions;
+use std::path::Path;
 use std::process::Stdio;
 
 use crate::support::{Sandbox, finish, is_alive};
@@ -142,6 +143,29 @@ fn a_hangup_or_termination_is_a_shutdown() {
     }
     let alive = sandbox.run(&["--json", "nodes"]).json();
     assert!(alive.as_array().unwrap().iter().all(|node| node["alive"] == false), "{alive}");
+}
+
+#[test]
+fn signals_that_the_parent_left_blocked_are_heard() {
+    let sandbox = Sandbox::with_tasks();
+    let block = "my $set = POSIX::SigSet->new(SIGINT, SIGTERM, SIGHUP); sigprocmask(SIG_BLOCK, $set) or die; \
+                 exec @ARGV or die";
+    let deaf = |args: &[&str]| {
+        let program = ["-MPOSIX=:signal_h", "-e", block, env!("CARGO_BIN_EXE_chongming-task")];
+        sandbox.start_program(Path::new("perl"), &[&program, args].concat())
+    };
+    for (id, signal) in [("t", "INT"), ("u", "TERM"), ("v", "HUP")] {
+        let run = deaf(&["run", "--tasks", "m.toml", "--id", id, "nap"]);
+        sandbox.until(id, "running");
+        run.signal(signal);
+        run.finish().expect(3);
+        assert_eq!(sandbox.status(id)["status"], "stopped", "{signal}");
+    }
+    // Other commands end by them like any program.
+    let _run = sandbox.start_task("w", &["nap"], "running");
+    let wait = deaf(&["wait", "w"]);
+    wait.signal("TERM");
+    assert_eq!(wait.finish().code, None);
 }
 
 #[test]

@@ -8,4 +8,6 @@ mod spawn;
 pub use inherited::was_stdout_closed;
 pub(crate) use inherited::{inode_of_inherited, take_inherited};
 pub(crate) use pidfd::{can_signal_group, signal_group};
-pub(crate) use spawn::{Place, Spawn, block_sigpipe, make_children_waitable, spawn, spawn_if};
+pub(crate) use spawn::{
+    Place, Spawn, block_sigpipe, make_children_waitable, spawn, spawn_if, unblock_ends,
+};

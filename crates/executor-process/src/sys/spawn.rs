@@ -118,6 +118,18 @@ pub(crate) fn block_sigpipe() {
     }
 }
 
+/// Lets the signals through that ask a program to end. A parent that blocks them hands that down, and then nobody
+/// can ask.
+pub(crate) fn unblock_ends() {
+    let mut set = signal_set(libc::sigemptyset);
+    for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+        // SAFETY: the set is initialised.
+        unsafe { libc::sigaddset(&raw mut set, signal) };
+    }
+    // SAFETY: the set is initialised and valid for the call.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
 fn pointers(strings: &[&CStr]) -> Vec<*mut libc::c_char> {
     strings.iter().map(|s| s.as_ptr().cast_mut()).chain([std::ptr::null_mut()]).collect()
 }
