@@ -17,7 +17,7 @@ use crate::connection::{
     Place, begin_to_read, connect, consistently, immediately, patiently, prepare_writer,
 };
 use crate::doorbell::Doorbells;
-use crate::error::{READ_ONLY, Subject};
+use crate::error::{READ_ONLY, Subject, is_busy};
 use crate::file::{self, Files, Found, Registration};
 use crate::options::Options;
 use crate::{commands, nodes, prune, query, schema, write};
@@ -66,8 +66,13 @@ impl SqliteStore {
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self, StoreError> {
         let mut store = Self::at(path.as_ref(), options, |_, _| Ok(()))?;
         store.create = true;
-        // Only the write lock shows that the log beside the file may be written too.
-        store.transaction("open", |_| Ok(()))?;
+        // Only the write lock shows that the log beside the file may be written too. Whoever has it just now may.
+        store.writer("open", |writer| {
+            match immediately(&mut *writer, Duration::ZERO, |_| Ok(())) {
+                Err(error) if is_busy(&error) => Ok(()),
+                done => done,
+            }
+        })?;
         Ok(store)
     }
 

@@ -36,6 +36,16 @@ fn a_lock_held_too_long_is_told_with_file_and_limit() {
     assert_eq!(store.write(&[entry]).unwrap(), vec![Ok(())]);
 }
 
+#[test]
+fn a_lock_held_by_another_is_no_matter_of_rights() {
+    let folder = tempdir().unwrap();
+    let path = folder.path().join("tasks.db");
+    SqliteStore::open(&path, Options::default()).unwrap().close().unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    SqliteStore::open(&path, Options::default()).unwrap();
+}
+
 /// A command for `life-1`, handed in through `from`, rings the bell of `to`.
 fn rings(from: &SqliteStore, to: &SqliteStore) {
     let holder = IncarnationId::new("life-1").unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use chongming_core::{RetryPolicy, Timeout, Value};
 
 #[cfg(feature = "process")]
-use chongming_executor_process::{MIN_MAX_LOG_BYTES, RESERVED_VARIABLES};
+use chongming_executor_process::RESERVED_VARIABLES;
 
 use super::policy;
 use super::reader::{Key, Node};
@@ -15,9 +15,7 @@ use super::template::{Placeholder, Template, is_parameter_name};
 use crate::arguments::has_nul;
 use crate::nearest::nearest;
 
-/// A program that runs nothing has no executor with limits.
-#[cfg(not(feature = "process"))]
-const MIN_MAX_LOG_BYTES: u64 = 0;
+/// A program that runs nothing has no variables of its own.
 #[cfg(not(feature = "process"))]
 const RESERVED_VARIABLES: [&str; 0] = [];
 
@@ -102,7 +100,7 @@ pub(super) fn task(key: &Key<'_, '_>, node: &Node<'_, '_>) -> Option<TaskEntry> 
     let grace = fields.read("grace", Node::duration);
     let cwd = fields.read("cwd", path);
     let env = fields.read("env", |node| environment(node, template)).unwrap_or_default();
-    let max_log_bytes = fields.read("max_log_bytes", |node| node.integer(MIN_MAX_LOG_BYTES));
+    let max_log_bytes = fields.read("max_log_bytes", |node| node.integer(0));
     fields.finish();
     Some(TaskEntry {
         name: name?,

@@ -101,6 +101,16 @@ fn who_may_not_write_is_told_so_at_opening() {
 }
 
 #[test]
+fn tables_that_others_hold_are_no_matter_of_rights() {
+    let Some(schema) = Schema::fresh("tables that others hold") else { return };
+    schema.connect().close().unwrap();
+    let mut other = schema.client();
+    let lock = format!("BEGIN; LOCK TABLE \"{}\".tasks IN EXCLUSIVE MODE", schema.name);
+    other.batch_execute(&lock).unwrap();
+    schema.connect();
+}
+
+#[test]
 fn who_may_only_read_sees_everything() {
     let Some(schema) = Schema::fresh("a role that only reads") else { return };
     let owner = schema.connect();
