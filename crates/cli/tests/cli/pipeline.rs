@@ -160,7 +160,7 @@ fn a_run_is_never_resumed() {
     let sandbox = sandbox();
     run(&sandbox, &["flow", "--id", "r"], 0);
     let outcome = run(&sandbox, &["flow", "--id", "r"], 1);
-    assert!(outcome.err.contains("\"r:read\" exists already"), "{outcome:?}");
+    assert!(outcome.err.contains("\"r:n\" exists already"), "{outcome:?}");
 }
 
 #[test]
