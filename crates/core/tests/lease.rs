@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use chongming_core::store::{Now, TaskStore};
 use chongming_core::{
     Abilities, AttemptSink, Backoff, Carrier, Clock, CloseMode, Controller, Executor, Launch,
-    ManualClock, ReconcileOutcome, Report, RetryPolicy, Status, Submit, Target, TaskContext,
-    TaskDefinition, TaskError, ThreadExecutor, Timestamp, UnsupportedTarget, reconcile,
+    ManualClock, ReconcileOutcome, Report, RetryPolicy, Status, Submit, SubmitError, Target,
+    TaskContext, TaskDefinition, TaskError, ThreadExecutor, Timestamp, UnsupportedTarget,
+    reconcile,
 };
 use support::{Faulty, LIMIT, id, looping};
 
@@ -357,4 +358,42 @@ fn no_renewal_follows_the_end_of_a_node() {
         assert!(Instant::now() < until, "it looks alive for as long as its lease lasts");
         std::thread::yield_now();
     }
+}
+
+#[test]
+fn a_holder_that_was_out_of_reach_takes_nothing_back_that_was_never_its_own() {
+    let store = Faulty::new();
+    let controller = || {
+        let (definition, runs) = looping();
+        let builder = Controller::builder().store(store.clone()).lease_ttl(Duration::from_secs(1));
+        (builder.register(definition).build().unwrap(), runs)
+    };
+    let (first, first_runs) = controller();
+    first.submit(Submit::new("loop").id(id("a"))).unwrap();
+    first_runs.recv().unwrap();
+
+    let (second, runs) = controller();
+    let barrier = Arc::new(Barrier::new(2));
+    *store.holds.lock().unwrap() = Some(Arc::clone(&barrier));
+    store.beat_loses_answer.store(true, Ordering::SeqCst);
+    let lease_of_second = || {
+        let nodes = store.nodes(Now::Store).unwrap();
+        let second = nodes.iter().find(|row| row.node.incarnation == *second.incarnation());
+        second.map(|row| row.lease_until)
+    };
+    let submitted = std::thread::scope(|scope| {
+        let submitted = scope.spawn(|| second.submit(Submit::new("loop").id(id("a"))));
+        barrier.wait();
+        // It reaches the store again: a second beat comes after what followed from the first.
+        for _ in 0..2 {
+            let before = lease_of_second();
+            while lease_of_second() == before {
+                std::thread::yield_now();
+            }
+        }
+        barrier.wait();
+        submitted.join().unwrap()
+    });
+    assert!(matches!(submitted, Err(SubmitError::Exists { .. })));
+    assert!(runs.try_recv().is_err() && second.desynced_tasks().is_empty());
 }

@@ -201,8 +201,13 @@ impl Engine {
     fn look_for_taken_tasks(self: &Arc<Self>) -> Result<(), StoreError> {
         let ours: Vec<(TaskKey, TaskId)> = {
             let core = self.lock();
+            // Of a submission that nobody was told to be taken in, the answer to its write decides.
+            let is_accepted = |key: &TaskKey| {
+                core.scheduler.payload(*key).is_some_and(|p| p.completion.is_accepted())
+            };
             let stored = core.scheduler.keys().filter(|key| core.journal.may_be_stored(*key));
-            stored.filter_map(|key| Some((key, core.scheduler.snapshot(key)?.id.clone()))).collect()
+            let ours = stored.filter(is_accepted);
+            ours.filter_map(|key| Some((key, core.scheduler.snapshot(key)?.id.clone()))).collect()
         };
         if ours.is_empty() {
             return Ok(());
