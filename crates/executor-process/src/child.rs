@@ -24,6 +24,8 @@ use crate::survivors::{Survivors, may_signal};
 pub(crate) struct NewChild {
     pub(crate) id: ChildId,
     pub(crate) group: Group,
+    /// The inode of the pipe by which the guardian knows its processes.
+    pub(crate) pipe: u64,
     /// A moment before it was started, as time since boot.
     pub(crate) since: Duration,
     pub(crate) grace: Duration,
@@ -64,6 +66,7 @@ impl NewChild {
 /// A child that runs, or of which something is left.
 pub(crate) struct Child {
     pub(crate) group: Group,
+    pub(crate) pipe: u64,
     since: Duration,
     pub(crate) life: Life,
     /// Was it reported as launched?
@@ -83,9 +86,10 @@ pub(crate) struct Child {
 impl Child {
     /// Nothing has happened to it yet.
     pub(crate) fn new(new: NewChild) -> Self {
-        let NewChild { group, since, grace, server_since, output, channel, sink, .. } = new;
+        let NewChild { group, pipe, since, grace, server_since, output, channel, sink, .. } = new;
         Self {
             group,
+            pipe,
             since,
             life: server_since.map_or_else(|| Life::new(grace), |at| Life::of_server(grace, at)),
             launched: server_since.is_none(),

@@ -131,13 +131,13 @@ impl ProcessExecutorBuilder {
         if inherited.is_nested_too_deep() {
             return Err(ExecutorError::TooDeep);
         }
-        let guardian = start_guardian(&spec)?;
+        let watch = Arc::new(Watch::new().map_err(system("make an epoll descriptor"))?);
+        let guardian = start_guardian(&spec, &watch)?;
         let mailbox = Arc::new(Mailbox::new().map_err(system("make an eventfd"))?);
         let null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
             .map_err(system("open /dev/null"))?;
         let line = Line::default();
         let program = spec.program.clone();
-        let watch = Arc::new(Watch::new().map_err(system("make an epoll descriptor"))?);
         let launcher = Launcher::new(
             inherited,
             program,
@@ -257,8 +257,9 @@ impl Carrier for ProcessCarrier {
     }
 }
 
-fn start_guardian(spec: &GuardianSpec) -> Result<Guardian, ExecutorError> {
-    let guardian = Guardian::start(spec).map_err(|error| guardian_error(spec, error))?;
+fn start_guardian(spec: &GuardianSpec, watch: &Arc<Watch>) -> Result<Guardian, ExecutorError> {
+    let guardian =
+        Guardian::start(spec, Some(watch)).map_err(|error| guardian_error(spec, error))?;
     match guardian.wait_until_ready() {
         Ok(()) => Ok(guardian),
         Err(error) => {

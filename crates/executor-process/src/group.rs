@@ -1,6 +1,7 @@
 //! A handle on a child's process group.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -20,7 +21,7 @@ use crate::sys;
 #[derive(Debug)]
 pub(crate) struct Group {
     leader: Pid,
-    pidfd: OwnedFd,
+    pidfd: Arc<OwnedFd>,
     pinned_by_pidfd: bool,
     reaped: bool,
 }
@@ -36,7 +37,8 @@ impl Group {
             let _ = kill_process_group(leader, Signal::KILL);
             let _ = waitpid(Some(leader), WaitOptions::empty());
         })?;
-        Ok(Self { leader, pidfd, pinned_by_pidfd: sys::can_signal_group(), reaped: false })
+        let pinned_by_pidfd = sys::can_signal_group();
+        Ok(Self { leader, pidfd: Arc::new(pidfd), pinned_by_pidfd, reaped: false })
     }
 
     /// The leader's id, which is the group's.
@@ -47,6 +49,11 @@ impl Group {
     /// Readable when the leader has ended.
     pub(crate) fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
+    }
+
+    /// The same for whoever needs it later.
+    pub(crate) fn shared_pidfd(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.pidfd)
     }
 
     /// Sends a signal to every member, and to a leader that has left its group.

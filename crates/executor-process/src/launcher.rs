@@ -317,6 +317,7 @@ impl Shared {
         Ok(Some(NewChild {
             id: job.id,
             group,
+            pipe: pipe_inode,
             since,
             grace,
             server_since: is_server.then(Instant::now),

@@ -92,7 +92,11 @@ impl Reactor {
                 match source {
                     Source::Stream(id, stream) => self.read(*id, *stream),
                     Source::Up(id) => self.listen(*id),
-                    Source::Mailbox | Source::Guardian | Source::Leader(_) | Source::Down(_) => {}
+                    Source::Mailbox
+                    | Source::Guardian
+                    | Source::Outbox
+                    | Source::Leader(_)
+                    | Source::Down(_) => {}
                 }
             }
             for source in &events {
@@ -101,6 +105,7 @@ impl Reactor {
                         self.post.leave(&self.watch);
                         self.fill_post();
                     }
+                    Source::Outbox => self.post.flush(),
                     Source::Leader(id) => self.look_at_leader(*id),
                     Source::Down(id) => self.flush(*id),
                     Source::Mailbox | Source::Stream(..) | Source::Up(_) => {}
@@ -129,7 +134,7 @@ impl Reactor {
 
     fn started(&mut self, new: NewChild, kept: Vec<Signal>) {
         let (id, is_watched) = (new.id, new.is_watched);
-        self.post.register(&new.group, new.known_to);
+        self.post.register(&new.group, new.pipe, new.known_to);
         let child = Child::new(new);
         self.leaders.insert(child.group.leader().as_raw_nonzero().get());
         self.children.insert(id, child);
@@ -381,7 +386,7 @@ impl Reactor {
         if self.closing {
             return;
         }
-        let groups = self.children.values().map(|child| &child.group);
+        let groups = self.children.values().map(|child| (&child.group, child.pipe));
         let again = self.post.fill(groups, &self.watch);
         self.timers.extend(again.map(|at| Reverse((at, GUARDIAN_TIMER))));
     }

@@ -12,6 +12,7 @@ use crate::output::Stream;
 pub(crate) enum Source {
     Mailbox,
     Guardian,
+    Outbox,
     Leader(ChildId),
     Stream(ChildId, Stream),
     Up(ChildId),
@@ -24,6 +25,7 @@ impl Source {
         EventData::new_u64(match self {
             Self::Mailbox => 0,
             Self::Guardian => 1,
+            Self::Outbox => 2,
             Self::Leader(id) => id << 3,
             Self::Stream(id, Stream::Out) => id << 3 | 1,
             Self::Stream(id, Stream::Err) => id << 3 | 2,
@@ -39,6 +41,7 @@ impl Source {
         match (id, number & 7) {
             (0, 0) => Some(Self::Mailbox),
             (0, 1) => Some(Self::Guardian),
+            (0, 2) => Some(Self::Outbox),
             (0, _) => None,
             (_, 0) => Some(Self::Leader(id)),
             (_, 1) => Some(Self::Stream(id, Stream::Out)),

@@ -12,8 +12,8 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, setrlimit,
 };
 
+use super::has_socket;
 use super::wire::{self, Message, Received};
-use super::{NO_PIPE, has_socket};
 use crate::environment::{environment_of, is_marked};
 use crate::procfs::{Stat, all_pids, holds_pipe};
 use crate::sys;
@@ -58,7 +58,6 @@ pub(super) fn run(token: &str) -> ! {
             Ok(Received::Message(Message::NotLaunched(pipe), _)) => {
                 launching.remove(&pipe);
             }
-            Ok(Received::Message(Message::Dismissed, _)) => std::process::exit(0),
             Ok(Received::Message(Message::Started(..), None) | Received::Noise)
             // It has gone without reading our hello; what it has sent is still to be read.
             | Err(Errno::INTR | Errno::CONNRESET) => {}
@@ -74,9 +73,7 @@ pub(super) fn run(token: &str) -> ! {
     let mut pipes = launching;
     for (leader, (pidfd, pipe)) in groups {
         kill_group(leader, &pidfd);
-        if pipe != NO_PIPE {
-            pipes.insert(pipe);
-        }
+        pipes.insert(pipe);
     }
     kill_marked(token, &pipes);
     std::process::exit(0);

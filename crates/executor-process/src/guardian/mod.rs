@@ -11,6 +11,8 @@
 //! close to a launch the supervisor dies.
 
 mod helper;
+mod line;
+mod outbox;
 mod post;
 mod wire;
 
@@ -20,8 +22,8 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -34,12 +36,17 @@ use rustix::time::Timespec;
 
 use crate::error::GUARDIAN;
 use crate::group::Group;
+use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn};
+pub(crate) use line::Line;
+use outbox::{Outbox, Told};
 pub(crate) use post::Post;
 use wire::Message;
 
 /// Longest time that the re-run program may take to call [`init`](crate::init()).
 const HANDSHAKE: Duration = Duration::from_secs(10);
+/// Longest time that one which was relieved may take.
+const LAST_WORK: Duration = Duration::from_secs(10);
 
 /// Acts as a guardian, and never returns, if this process was started as one.
 pub(crate) fn run_if_asked() {
@@ -103,14 +110,18 @@ pub(crate) type GuardianNumber = u64;
 #[derive(Debug)]
 pub(crate) struct Guardian {
     number: GuardianNumber,
-    socket: Arc<OwnedFd>,
+    outbox: Outbox,
     pid: Pid,
     pidfd: OwnedFd,
 }
 
 impl Guardian {
-    /// Starts one. It is not known yet whether the program calls [`init`](crate::init()).
-    pub(crate) fn start(spec: &GuardianSpec) -> Result<Self, GuardianError> {
+    /// Starts one, whose socket the reactor watches while it is full. It is not known yet whether the program calls
+    /// [`init`](crate::init()).
+    pub(crate) fn start(
+        spec: &GuardianSpec,
+        watch: Option<&Arc<Watch>>,
+    ) -> Result<Self, GuardianError> {
         let (socket, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         let null = open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
@@ -134,7 +145,7 @@ impl Guardian {
         let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { number, socket: Arc::new(socket), pid, pidfd })
+        Ok(Self { number, outbox: Outbox::new(socket, watch.cloned()), pid, pidfd })
     }
 
     /// Waits until it says that it guards.
@@ -145,10 +156,10 @@ impl Guardian {
             if left.is_zero() {
                 return Err(GuardianError::NoHandshake);
             }
-            let mut fds = [PollFd::new(&*self.socket, PollFlags::IN)];
+            let mut fds = [PollFd::new(self.outbox.socket(), PollFlags::IN)];
             match poll(&mut fds, Timespec::try_from(left).ok().as_ref()) {
                 Ok(0) | Err(Errno::INTR) => {}
-                Ok(_) if wire::receive_hello(self.socket.as_fd()) => return Ok(()),
+                Ok(_) if wire::receive_hello(self.outbox.socket().as_fd()) => return Ok(()),
                 Ok(_) => return Err(GuardianError::NoHandshake),
                 Err(error) => return Err(error.into()),
             }
@@ -170,107 +181,60 @@ impl Guardian {
         self.number
     }
 
-    /// Tells it of a group whose launch is over.
-    pub(crate) fn register(&self, group: &Group) {
-        register(&self.socket, group, NO_PIPE);
+    /// Tells it of a launch, and waits a moment if it is late. One that stands still is killed: another one takes its
+    /// place.
+    pub(crate) fn announce(&self, pipe: u64) {
+        match self.outbox.tell_patiently(Message::Launching(pipe)) {
+            Told::Yes => {}
+            Told::StandsStill => self.kill(),
+        }
+    }
+
+    /// Tells it of a launch that is under way.
+    pub(crate) fn launching(&self, pipe: u64) {
+        self.outbox.tell(Message::Launching(pipe), None);
+    }
+
+    /// Tells it that a launch has failed.
+    pub(crate) fn not_launched(&self, pipe: u64) {
+        self.outbox.tell(Message::NotLaunched(pipe), None);
+    }
+
+    /// Tells it of a group, which was given this pipe.
+    pub(crate) fn register(&self, group: &Group, pipe: u64) {
+        let message = Message::Started(group.leader(), pipe);
+        self.outbox.tell(message, Some(group.shared_pidfd()));
     }
 
     /// Tells it that a group is empty.
     pub(crate) fn unregister(&self, leader: Pid) {
-        let _ = wire::send(self.socket.as_fd(), Message::Ended(leader), &[]);
+        self.outbox.tell(Message::Ended(leader), None);
     }
 
-    /// Ends it in an orderly way: there is nothing left to guard.
-    pub(crate) fn dismiss(self) {
-        if wire::send(self.socket.as_fd(), Message::Dismissed, &[]).is_err() {
-            self.kill();
-        }
-        reap(&self.pidfd);
+    /// Sends what it has yet to be told and its socket takes.
+    pub(crate) fn flush(&self) {
+        self.outbox.flush();
     }
 
     /// Leaves the rest to it, as when the supervisor dies: it ends whatever is left, and then itself.
-    pub(crate) fn relieve(self) {
-        let Self { socket, pidfd, .. } = self;
-        drop(socket);
-        reap(&pidfd);
+    pub(crate) fn relieve(&self) {
+        self.outbox.close();
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::CONT);
+        let mut fds = [PollFd::new(&self.pidfd, PollFlags::IN)];
+        let _ = poll(&mut fds, Timespec::try_from(LAST_WORK).ok().as_ref());
+        self.discard();
     }
 
-    /// Ends it at once.
-    pub(crate) fn discard(self) {
+    /// Ends it at once: there is nothing left to guard, or it is of no use.
+    pub(crate) fn discard(&self) {
         self.kill();
-        reap(&self.pidfd);
+        self.outbox.close();
+        let id = || WaitId::PidFd(self.pidfd.as_fd());
+        while let Err(Errno::INTR) = waitid(id(), WaitIdOptions::EXITED) {}
     }
 
     fn kill(&self) {
         let _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
-    }
-}
-
-fn reap(guardian: &OwnedFd) {
-    while let Err(Errno::INTR) = waitid(WaitId::PidFd(guardian.as_fd()), WaitIdOptions::EXITED) {}
-}
-
-/// No pipe has this inode.
-const NO_PIPE: u64 = 0;
-
-/// A failure is no harm: the mark remains.
-fn register(socket: &OwnedFd, group: &Group, pipe: u64) {
-    let _ = wire::send(socket.as_fd(), Message::Started(group.leader(), pipe), &[group.pidfd()]);
-}
-
-/// How the launchers reach the guardian of the moment.
-///
-/// A launch is announced by the pipe that its child will hold, and its group is told of by the thread that
-/// started it: so whatever the child does with its environment, and whenever the supervisor dies, the
-/// guardian knows what to look for.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Line(Arc<Mutex<Option<End>>>);
-
-/// The supervisor's end of the socket to a guardian.
-type End = (GuardianNumber, Arc<OwnedFd>);
-
-impl Line {
-    /// Leads to this guardian from now on, or to none.
-    pub(crate) fn lead_to(&self, guardian: Option<&Guardian>) {
-        *self.end() = guardian.map(|guardian| (guardian.number, Arc::clone(&guardian.socket)));
-    }
-
-    /// Announces a launch whose child will hold the pipe with this inode. It has failed when the answer is
-    /// dropped.
-    pub(crate) fn announce(&self, pipe: u64) -> Announced<'_> {
-        if let Some((_, socket)) = &*self.end() {
-            let _ = wire::send(socket.as_fd(), Message::Launching(pipe), &[]);
-        }
-        Announced { line: self, pipe: Some(pipe) }
-    }
-
-    fn end(&self) -> MutexGuard<'_, Option<End>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A launch that the guardian knows to be under way.
-pub(crate) struct Announced<'a> {
-    line: &'a Line,
-    pipe: Option<u64>,
-}
-
-impl Announced<'_> {
-    /// It has succeeded: tells the guardian of the group. Which one that was is the answer.
-    pub(crate) fn started(mut self, group: &Group) -> Option<GuardianNumber> {
-        let pipe = self.pipe.take().unwrap_or(NO_PIPE);
-        let end = self.line.end();
-        let (number, socket) = end.as_ref()?;
-        register(socket, group, pipe);
-        Some(*number)
-    }
-}
-
-impl Drop for Announced<'_> {
-    fn drop(&mut self) {
-        if let (Some(pipe), Some((_, socket))) = (self.pipe, &*self.line.end()) {
-            let _ = wire::send(socket.as_fd(), Message::NotLaunched(pipe), &[]);
-        }
     }
 }
 

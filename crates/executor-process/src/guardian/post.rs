@@ -1,5 +1,6 @@
 //! The guardian's post: who stands there, and who comes when one has ended.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -15,7 +16,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(crate) struct Post {
     spec: GuardianSpec,
     line: Line,
-    guardian: Option<Guardian>,
+    guardian: Option<Arc<Guardian>>,
     /// When the latest replacement was started.
     replaced: Option<Instant>,
 }
@@ -31,6 +32,7 @@ impl Post {
         guardian: Guardian,
         watch: &Watch,
     ) -> rustix::io::Result<Self> {
+        let guardian = Arc::new(guardian);
         watch.readable(Source::Guardian, guardian.pidfd())?;
         line.lead_to(Some(&guardian));
         Ok(Self { spec, line, guardian: Some(guardian), replaced: None })
@@ -43,15 +45,15 @@ impl Post {
 
     /// The guardian's number as a process.
     pub(crate) fn pid(&self) -> Option<Pid> {
-        self.guardian.as_ref().map(Guardian::pid)
+        self.guardian.as_ref().map(|guardian| guardian.pid())
     }
 
-    /// Tells it of a group, unless it is the one that knows of it.
-    pub(crate) fn register(&self, group: &Group, known_to: Option<GuardianNumber>) {
+    /// Tells it of a group and its pipe, unless it is the one that knows of it.
+    pub(crate) fn register(&self, group: &Group, pipe: u64, known_to: Option<GuardianNumber>) {
         if let Some(guardian) = &self.guardian
             && known_to != Some(guardian.number())
         {
-            guardian.register(group);
+            guardian.register(group, pipe);
         }
     }
 
@@ -59,6 +61,13 @@ impl Post {
     pub(crate) fn unregister(&self, leader: Pid) {
         if let Some(guardian) = &self.guardian {
             guardian.unregister(leader);
+        }
+    }
+
+    /// Sends what it has yet to be told and its socket takes.
+    pub(crate) fn flush(&self) {
+        if let Some(guardian) = &self.guardian {
+            guardian.flush();
         }
     }
 
@@ -71,11 +80,12 @@ impl Post {
         }
     }
 
-    /// Starts another one where there is none, and tells it of all groups; the answer is when to try again.
+    /// Starts another one where there is none, and tells it of all groups and their pipes; the answer is when to try
+    /// again.
     pub(crate) fn fill<'a>(
         &mut self,
-        groups: impl Iterator<Item = &'a Group>,
-        watch: &Watch,
+        groups: impl Iterator<Item = (&'a Group, u64)>,
+        watch: &Arc<Watch>,
     ) -> Option<Instant> {
         if self.guardian.is_some() {
             return None;
@@ -85,9 +95,12 @@ impl Post {
             return Some(next);
         }
         self.replaced = Some(now);
-        let Ok(guardian) = Guardian::start(&self.spec) else { return Some(now + PAUSE) };
+        let Ok(guardian) = Guardian::start(&self.spec, Some(watch)) else {
+            return Some(now + PAUSE);
+        };
+        let guardian = Arc::new(guardian);
         self.line.lead_to(Some(&guardian));
-        groups.for_each(|group| guardian.register(group));
+        groups.for_each(|(group, pipe)| guardian.register(group, pipe));
         let _ = watch.readable(Source::Guardian, guardian.pidfd());
         self.guardian = Some(guardian);
         None
@@ -97,7 +110,7 @@ impl Post {
     pub(crate) fn dismiss(self) {
         self.line.lead_to(None);
         if let Some(guardian) = self.guardian {
-            guardian.dismiss();
+            guardian.discard();
         }
     }
 }

@@ -25,8 +25,6 @@ pub(crate) enum Message {
     Started(Pid, u64),
     /// That group is empty.
     Ended(Pid),
-    /// There is nothing left to guard.
-    Dismissed,
 }
 
 /// Kind and two numbers.
@@ -40,7 +38,6 @@ impl Message {
             Self::NotLaunched(pipe) => (b'N', pipe, 0),
             Self::Started(pid, pipe) => (b'S', number(pid), pipe),
             Self::Ended(pid) => (b'E', number(pid), 0),
-            Self::Dismissed => (b'D', 0, 0),
         };
         let mut packet = [kind; PACKET];
         let numbers = first.to_le_bytes().into_iter().chain(second.to_le_bytes());
@@ -61,7 +58,6 @@ impl Message {
             b'N' => Some(Self::NotLaunched(first)),
             b'S' => pid().map(|pid| Self::Started(pid, second)),
             b'E' => pid().map(Self::Ended),
-            b'D' => Some(Self::Dismissed),
             _ => None,
         }
     }
@@ -146,7 +142,6 @@ mod tests {
         send(a.as_fd(), Message::NotLaunched(u64::MAX), &[]).unwrap();
         send(a.as_fd(), Message::Ended(pid), &[]).unwrap();
         send_plain(&a, b"noise", SendFlags::empty()).unwrap();
-        send(a.as_fd(), Message::Dismissed, &[]).unwrap();
         let next = || receive(b.as_fd(), RecvFlags::empty()).unwrap();
         let is = |message| matches!(next(), Received::Message(m, None) if m == message);
         assert!(is(Message::Launching(u64::MAX)));
@@ -156,7 +151,6 @@ mod tests {
         assert!(is(Message::NotLaunched(u64::MAX)));
         assert!(matches!(next(), Received::Message(Message::Ended(p), None) if p == pid));
         assert!(matches!(next(), Received::Noise));
-        assert!(matches!(next(), Received::Message(Message::Dismissed, None)));
         send_hello(b.as_fd()).unwrap();
         assert!(receive_hello(a.as_fd()));
         drop(a);

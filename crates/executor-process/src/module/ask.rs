@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -60,7 +61,7 @@ enum Heard {
 struct Asked {
     group: Group,
     /// Ends it when this program is killed meanwhile. A program that cannot be its own has none.
-    guardian: Option<Guardian>,
+    guardian: Option<Arc<Guardian>>,
     answers: OwnedFd,
     output: Output,
     _question: OwnedFd,
@@ -84,8 +85,8 @@ impl Asked {
             (CString::new(SERVE_ARGUMENT)?, CString::new(folder.as_os_str().as_bytes())?);
         let spec = GuardianSpec { program: own_program(), token: token()? };
         let inherited = Inherited::for_question(mark, &spec.token);
-        let guardian = init::is_called().then(|| Guardian::start(&spec)).transpose();
-        let guardian = guardian.map_err(|error| io::Error::other(error.to_string()))?;
+        let guardian = init::is_called().then(|| Guardian::start(&spec, None)).transpose();
+        let guardian = guardian.map_err(|error| io::Error::other(error.to_string()))?.map(Arc::new);
         let line = guardian::Line::default();
         line.lead_to(guardian.as_ref());
         let announced = line.announce(mark);
@@ -108,7 +109,7 @@ impl Asked {
         let group = match started {
             Ok(group) => group,
             Err(error) => {
-                guardian.into_iter().for_each(Guardian::discard);
+                guardian.iter().for_each(|guardian| guardian.discard());
                 return Err(error);
             }
         };

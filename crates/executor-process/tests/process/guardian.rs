@@ -108,12 +108,12 @@ fn a_program_that_forgot_init_does_not_start_itself_endlessly() {
 fn a_guardian_that_dies_is_replaced() {
     let mut supervisor = supervise("1", "env -i sh -c 'echo pid $$; exec sleep 1000'; sleep 1000");
     let victims = pids(&mut supervisor, 1);
-    let first = guardians_of(&supervisor);
+    let first = guardians_of(supervisor.id());
     assert_eq!(first.len(), 1);
     let pid = rustix::process::Pid::from_raw(first[0]).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let second = loop {
-        match guardians_of(&supervisor).into_iter().find(|pid| *pid != first[0]) {
+        match guardians_of(supervisor.id()).into_iter().find(|pid| *pid != first[0]) {
             Some(pid) => break pid,
             None => std::thread::yield_now(),
         }
@@ -125,8 +125,8 @@ fn a_guardian_that_dies_is_replaced() {
     wait_until_gone(second);
 }
 
-fn guardians_of(supervisor: &Child) -> Vec<i32> {
-    let parent = supervisor.id();
+/// The guardians that this process has now.
+pub(crate) fn guardians_of(parent: u32) -> Vec<i32> {
     std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"))
         .unwrap()
         .split_whitespace()
@@ -157,7 +157,7 @@ fn a_guardian_is_deaf_to_the_terminal_and_leaves_with_its_executor() {
     use rustix::process::{Pid, Signal, kill_process};
     let mut supervisor = supervise("1", "echo pid $$; exec sleep 1000");
     pids(&mut supervisor, 1);
-    let guardian = guardians_of(&supervisor)[0];
+    let guardian = guardians_of(supervisor.id())[0];
     let id = Pid::from_raw(guardian).unwrap();
     for signal in [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT] {
         kill_process(id, signal).unwrap();
@@ -167,6 +167,10 @@ fn a_guardian_is_deaf_to_the_terminal_and_leaves_with_its_executor() {
     supervisor.kill().unwrap();
     supervisor.wait().unwrap();
     wait_until_gone(guardian);
-    // An orderly end needs no look at all processes, so it is over when the drop is.
-    drop(Rig::new());
+    // There is nothing left to guard then, so that nobody waits for it, in whatever state it is.
+    let rig = Rig::new();
+    let guardian = guardians_of(std::process::id())[0];
+    kill_process(Pid::from_raw(guardian).unwrap(), Signal::STOP).unwrap();
+    drop(rig);
+    assert!(is_gone(guardian));
 }

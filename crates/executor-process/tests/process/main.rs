@@ -8,6 +8,7 @@ mod support;
 mod ends;
 mod functions;
 mod guardian;
+mod guardian_told;
 mod hostile;
 mod launching;
 mod left_overs;

@@ -1,4 +1,4 @@
-//! Plays the parts that this crate's tests need: guardian, supervisor, a task module, a program that becomes another
+//! Plays the parts that this crate's tests need: guardian (held for as long as a file exists), supervisor, a task module, a program that becomes another
 //! user's, and programs that forgot `init`.
 #![allow(clippy::unwrap_used, reason = "a test program")]
 
@@ -21,6 +21,13 @@ fn main() {
     if let Some(file) = std::env::var_os("TEST_FORGETS_INIT") {
         forget_init(Path::new(&file));
         return;
+    }
+    if let Some(file) = std::env::var_os("TEST_HOLDS_GUARDIANS")
+        && std::env::var_os("CHONGMING_GUARDIAN").is_some()
+    {
+        while Path::new(&file).exists() {
+            thread::yield_now();
+        }
     }
     match std::env::var("TEST_MODULE").as_deref() {
         Ok("hangs") => loop {
