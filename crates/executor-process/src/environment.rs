@@ -173,6 +173,12 @@ pub(crate) fn is_marked(environment: &[u8], token: &str) -> bool {
     })
 }
 
+/// Is this the environment of a guardian?
+pub(crate) fn is_guardian(environment: &[u8]) -> bool {
+    let value = |entry: &[u8]| entry.strip_prefix(GUARDIAN.as_bytes())?.first().copied();
+    environment.split(|byte| *byte == 0).any(|entry| value(entry) == Some(b'='))
+}
+
 /// The environment that a process was started with; `None` when it is gone or not ours to read.
 pub(crate) fn environment_of(pid: RawPid) -> Option<Vec<u8>> {
     use std::io::Read;
@@ -276,6 +282,8 @@ mod tests {
         assert!(entries.contains(&"CHONGMING_SUPERVISOR=outer,tok,tok.7".to_owned()));
         let environment = b"A=1\0CHONGMING_SUPERVISOR=outer,tok\0";
         assert!(is_marked(environment, "outer") && is_marked(environment, "tok"));
+        assert!(!is_guardian(environment) && !is_guardian(b"XCHONGMING_GUARDIAN=tok"));
+        assert!(is_guardian(b"A=1\0CHONGMING_GUARDIAN=tok\0"));
         assert!(!is_marked(environment, "ou") && !is_marked(b"XCHONGMING_SUPERVISOR=tok", "tok"));
     }
 }

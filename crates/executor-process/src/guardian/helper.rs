@@ -14,7 +14,7 @@ use rustix::process::{
 
 use super::has_socket;
 use super::wire::{self, Message, Received};
-use crate::environment::{environment_of, is_marked};
+use crate::environment::{environment_of, is_guardian, is_marked};
 use crate::procfs::{Stat, all_pids, holds_pipe};
 use crate::sys;
 
@@ -24,6 +24,8 @@ const LOT: Duration = Duration::from_millis(10);
 const BETWEEN_SCANS: Duration = Duration::from_millis(20);
 /// Longest time that a process whose environment cannot be seen yet keeps us looking.
 const UNDECIDED: Duration = Duration::from_secs(1);
+/// Longest time that the guardian of a supervisor among them gets for its own work.
+const OTHER_GUARDIAN: Duration = Duration::from_secs(5);
 
 /// Guards until the supervisor is gone, and never returns.
 pub(super) fn run(token: &str) -> ! {
@@ -111,6 +113,14 @@ fn kill_marked(token: &str, pipes: &HashSet<u64>) {
                         kill_group(pid, &pidfd);
                     }
                 }
+                // What it guards it knows better than we do. Its supervisor ends now, and so it ends by itself, unless
+                // it was stopped along with what it guards.
+                Look::Guardian(pidfd) => {
+                    quiet = false;
+                    let is_late = start.elapsed() >= OTHER_GUARDIAN;
+                    let signal = if is_late { Signal::KILL } else { Signal::CONT };
+                    let _ = pidfd_send_signal(&pidfd, signal);
+                }
                 Look::Undecided if start.elapsed() < UNDECIDED => quiet = false,
                 Look::Undecided | Look::Other => {}
             }
@@ -122,6 +132,8 @@ fn kill_marked(token: &str, pipes: &HashSet<u64>) {
 
 enum Look {
     Ours(OwnedFd),
+    /// Of a supervisor that is ours.
+    Guardian(OwnedFd),
     Other,
     /// It has no environment yet: it may be in the middle of becoming its program.
     Undecided,
@@ -136,14 +148,15 @@ fn look(pid: RawPid, token: &str, pipes: &HashSet<u64>, own_start: u64) -> Look 
     if stat.is_zombie() || stat.is_kernel_thread() {
         return Look::Other;
     }
-    if !pipes.is_empty() && holds_pipe(pid, pipes) {
-        return Look::Ours(pidfd);
-    }
+    let holds_pipe = !pipes.is_empty() && holds_pipe(pid, pipes);
     match environment_of(pid) {
+        Some(environment) if holds_pipe || is_marked(&environment, token) => {
+            if is_guardian(&environment) { Look::Guardian(pidfd) } else { Look::Ours(pidfd) }
+        }
+        None if holds_pipe => Look::Ours(pidfd),
         Some(environment) if environment.is_empty() && stat.start_time >= own_start => {
             Look::Undecided
         }
-        Some(environment) if is_marked(&environment, token) => Look::Ours(pidfd),
         Some(_) | None => Look::Other,
     }
 }

@@ -156,3 +156,29 @@ fn a_successor_learns_of_the_pipes() {
     drop(supervisor);
     escaped.into_iter().for_each(wait_until_gone);
 }
+
+#[test]
+fn the_guardian_of_a_supervisor_in_a_task_does_its_work() {
+    let script = format!("echo inner $$; exec {TEST_PROGRAM} supervise 30 /bin/sh -c '{UNMARKED}'");
+    for is_stopped in [false, true] {
+        let mut outer = Supervisor::start(1, &["/bin/sh", "-c", &script]);
+        let inner = outer.numbers("inner", 1);
+        let all = outer.numbers("pid", 30);
+        let guardian = guardians_of(inner[0].unsigned_abs())[0];
+        if is_stopped {
+            stop(guardian);
+        }
+        drop(outer);
+        all.into_iter().chain(inner).for_each(wait_until_gone);
+        wait_until_gone(guardian);
+    }
+}
+
+#[test]
+fn what_only_looks_like_a_guardian_does_not_survive() {
+    let script = "CHONGMING_GUARDIAN=x setsid sh -c 'echo pid $$; exec sleep 1000' & sleep 1000";
+    let mut supervisor = Supervisor::start(1, &["/bin/sh", "-c", script]);
+    let escaped = supervisor.numbers("pid", 1);
+    drop(supervisor);
+    escaped.into_iter().for_each(wait_until_gone);
+}
