@@ -17,11 +17,12 @@ use crate::Echo;
 use crate::command::is_command;
 use crate::environment::Inherited;
 use crate::error::ExecutorError;
+use crate::gate::Gate;
 use crate::guardian::{
     Guardian, GuardianError, GuardianSpec, Line, Post, is_meant_to_be_guardian, own_program, token,
 };
 use crate::init::has_definitions;
-use crate::launcher::{Gate, Job, Launcher};
+use crate::launcher::{Job, Launcher};
 use crate::mailbox::{ChildId, Letter, Mailbox, lock};
 use crate::orphans::Orphanage;
 use crate::reactor::Reactor;

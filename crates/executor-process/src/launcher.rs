@@ -14,19 +14,18 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
 
-use chongming_core::{
-    AttemptEnd, AttemptFiles, Failure, FailureKind, Launch, Report, Signal, clean,
-};
+use chongming_core::{AttemptEnd, AttemptFiles, Failure, FailureKind, Launch, Report, clean};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::child::{NewChild, report};
 use crate::command::{Command, command_of};
 use crate::environment::{Inherited, SERVE_ARGUMENT};
+use crate::gate::Gate;
 use crate::group::Group;
 use crate::guardian::Line;
 use crate::log_file::LogFile;
-use crate::mailbox::{ChildId, Letter, Mailbox, lock};
+use crate::mailbox::{ChildId, Mailbox, lock};
 use crate::output::Output;
 use crate::procfs::since_boot;
 use crate::program;
@@ -34,56 +33,6 @@ use crate::protocol::{CHILD_IN, CHILD_OUT, Channel, Down, Partner, Session, Star
 use crate::question::Yes;
 use crate::source::Watch;
 use crate::sys::{Place, Spawn, spawn_if};
-
-/// Holds back signals until the child can take them.
-pub(crate) struct Gate(Mutex<GateState>);
-
-enum GateState {
-    /// Not started yet; these came meanwhile.
-    Early(Vec<Signal>),
-    /// The reactor has it.
-    Started,
-    /// It never started.
-    Over,
-}
-
-impl Gate {
-    pub(crate) fn new() -> Self {
-        Self(Mutex::new(GateState::Early(Vec::new())))
-    }
-
-    /// Passes a signal on, or keeps it. Never blocks for long.
-    pub(crate) fn signal(&self, id: ChildId, signal: Signal, mailbox: &Mailbox) {
-        match &mut *lock(&self.0) {
-            GateState::Early(kept) => kept.push(signal),
-            GateState::Started => mailbox.send(Letter::Signal(id, signal)),
-            GateState::Over => {}
-        }
-    }
-
-    /// Was it told to end already? Then it never starts.
-    fn is_over_before_start(&self) -> bool {
-        let mut state = lock(&self.0);
-        let told = matches!(&*state, GateState::Early(kept)
-            if kept.iter().any(|s| matches!(s, Signal::Stop { .. } | Signal::Kill)));
-        if told {
-            *state = GateState::Over;
-        }
-        told
-    }
-
-    fn never_started(&self) {
-        *lock(&self.0) = GateState::Over;
-    }
-
-    /// Hands the child over, with what was kept. The lock keeps later signals behind it.
-    fn started(&self, child: NewChild, watch: &Watch, mailbox: &Mailbox) {
-        let mut state = lock(&self.0);
-        if let GateState::Early(kept) = mem::replace(&mut *state, GateState::Started) {
-            mailbox.hand_over(child, kept, |child| child.watch(watch));
-        }
-    }
-}
 
 /// Why a launch failed.
 struct Problem {

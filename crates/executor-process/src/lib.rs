@@ -14,7 +14,7 @@
 //! | `serve` | the other side of it, in a child that is this program |
 //! | `module` | executables that serve their tasks by name |
 //! | `life` | one child's life, a pure state machine |
-//! | `mailbox` `source` `reactor` `child` `launcher` | the threads, and what they have of a child |
+//! | `mailbox` `source` `reactor` `child` `gate` `launcher` | the threads, and what they have of a child |
 //! | `question` | whether a child may begin, though we may have stood still |
 //! | `guardian` | survives the supervisor by a moment |
 //! | `executor` | the port's implementation |
@@ -47,6 +47,8 @@ mod environment;
 mod executor;
 #[cfg(target_os = "linux")]
 mod exit;
+#[cfg(target_os = "linux")]
+mod gate;
 #[cfg(target_os = "linux")]
 mod group;
 #[cfg(target_os = "linux")]

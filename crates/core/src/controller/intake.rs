@@ -111,7 +111,7 @@ impl Controller {
         for Taken { key, id, .. } in given.filter(|taken| !taken.completion.is_accepted()) {
             let Ok(stored) = engine.store.get(id) else { return };
             if stored.is_some_and(|task| task.supervisor.as_ref() != Some(engine.incarnation())) {
-                engine.lock().journal.is_taken(*key);
+                engine.lock().journal.mark_taken(*key);
             }
         }
     }

@@ -17,12 +17,14 @@ use crate::id::TaskId;
 use crate::scheduler::{KeyHasher, TaskKey};
 use crate::snapshot::TaskSnapshot;
 use crate::status::Status;
-use crate::store::{Entry, Now};
 use crate::time::Timestamp;
 use crate::transition::{Transition, Trigger};
 
+mod pending;
 #[cfg(test)]
 mod tests;
+
+use pending::{Pending, Stored};
 
 /// How long a touch may wait for company.
 const TOUCH_DELAY: Duration = Duration::from_millis(200);
@@ -30,34 +32,6 @@ const TOUCH_DELAY: Duration = Duration::from_millis(200);
 const RETRY_DELAY: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(1));
 /// Most tasks in one batch.
 const MAX_BATCH: usize = 2048;
-
-/// What the store has of a task.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stored {
-    /// Nothing: the next write creates it.
-    Nothing,
-    /// Nothing of ours: somebody's task has this id, which the next write will be told.
-    Taken,
-    /// This version; the next write takes the task over from a holder that is gone.
-    ToAdopt(u64),
-    /// This version.
-    Version(u64),
-}
-
-#[derive(Debug)]
-struct Pending {
-    id: TaskId,
-    stored: Stored,
-    rows: Vec<Transition>,
-    touched: bool,
-    queued: bool,
-    /// The version that a write under way takes along.
-    in_flight: Option<u64>,
-    /// Some write of its rows failed without telling how much of it was stored.
-    uncertain: bool,
-    /// Its last state, once the scheduler has forgotten it.
-    left: Option<Arc<TaskSnapshot>>,
-}
 
 #[derive(Debug)]
 pub(super) struct Journal {
@@ -122,7 +96,7 @@ impl Journal {
     }
 
     /// A task that was to be created: somebody else's has its id.
-    pub(super) fn is_taken(&mut self, key: TaskKey) {
+    pub(super) fn mark_taken(&mut self, key: TaskKey) {
         if let Some(pending) = self.pending.get_mut(&key)
             && pending.stored == Stored::Nothing
         {
@@ -452,23 +426,5 @@ impl Journal {
             self.pending.remove(&key);
         }
         self.faults.add(PersistFailure { task_id, version, at, error, dropped: true });
-    }
-}
-
-impl Pending {
-    fn entry(&mut self, snapshot: Arc<TaskSnapshot>) -> Entry {
-        let transitions = std::mem::take(&mut self.rows);
-        match self.stored {
-            Stored::Nothing | Stored::Taken => Entry::Create { snapshot, transitions },
-            Stored::ToAdopt(version) => Entry::Save {
-                snapshot,
-                expect_version: version,
-                transitions,
-                if_expired: Some(Now::Store),
-            },
-            Stored::Version(version) => {
-                Entry::Save { snapshot, expect_version: version, transitions, if_expired: None }
-            }
-        }
     }
 }

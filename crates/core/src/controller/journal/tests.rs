@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::machine;
 use crate::scheduler::{Entrance, Limits, Policy, Scheduler, Submission};
+use crate::store::Entry;
 use crate::time::Moment;
 use crate::transition::Trigger;
 
