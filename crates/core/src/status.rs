@@ -121,6 +121,27 @@ impl Status {
         matches!(self.group(), Group::OnCarrier)
     }
 
+    /// Did the task end in a way that makes a pipeline fail, and a fail-fast withdraw the rest (spec 13)? A cancelled or
+    /// skipped one was withdrawn itself, or never due.
+    #[must_use]
+    pub const fn is_failure(self) -> bool {
+        match self {
+            Self::Failed | Self::Lost | Self::Stopped => true,
+            Self::Succeeded
+            | Self::Cancelled
+            | Self::Skipped
+            | Self::Pending
+            | Self::Blocked
+            | Self::Queued
+            | Self::RetryWait
+            | Self::Starting
+            | Self::Running
+            | Self::Pausing
+            | Self::Paused
+            | Self::Stopping => false,
+        }
+    }
+
     /// What recovery may hand to a new submission once the holder is gone (spec 12); the rest of the
     /// unfinished states had work in flight and become `lost`.
     #[must_use]

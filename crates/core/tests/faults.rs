@@ -83,7 +83,11 @@ fn an_id_that_is_taken_is_refused_by_a_store_that_hangs_and_can_be_read() {
     let barrier = Arc::new(Barrier::new(2));
     *store.hang.lock().unwrap() = Some(Arc::clone(&barrier));
     let mut submitted = thread::scope(|scope| {
-        let submits = [Submit::new("count").id(id("a")), Submit::new("count").id(id("b"))];
+        let submits = [
+            Submit::new("count").id(id("a")),
+            Submit::new("count").id(id("b")),
+            Submit::new("nobody knows it"),
+        ];
         let submitted = scope.spawn(|| second.submit_many(submits));
         // The store counts as down.
         while second.persist_failures().is_empty() {
@@ -92,6 +96,7 @@ fn an_id_that_is_taken_is_refused_by_a_store_that_hangs_and_can_be_read() {
         barrier.wait();
         submitted.join().unwrap()
     });
+    assert!(matches!(submitted.pop(), Some(Err(SubmitError::UnknownTask { .. }))));
     let free = submitted.pop().unwrap();
     assert!(matches!(submitted.pop(), Some(Err(SubmitError::Exists { .. }))));
     assert!(free.unwrap().wait(Some(LIMIT)).unwrap().ok());

@@ -139,10 +139,7 @@ impl Decider {
             // One that was skipped has been counted out before.
             self.hopeless(node, status, out);
         }
-        if triggers_fail_fast(status)
-            && self.aggregation == Aggregation::FailFast
-            && !self.has_failed
-        {
+        if status.is_failure() && self.aggregation == Aggregation::FailFast && !self.has_failed {
             self.has_failed = true;
             self.cascade(node, status, out);
         }
@@ -230,22 +227,5 @@ impl Decider {
 
     fn downstream(&self, node: usize) -> Vec<usize> {
         self.nodes.get(node).map_or_else(Vec::new, |state| state.downstream.clone())
-    }
-}
-
-/// A cancelled or skipped node never triggers one: it was withdrawn itself, or never due.
-fn triggers_fail_fast(status: Status) -> bool {
-    match status {
-        Status::Failed | Status::Lost | Status::Stopped => true,
-        Status::Succeeded | Status::Cancelled | Status::Skipped => false,
-        Status::Pending
-        | Status::Blocked
-        | Status::Queued
-        | Status::RetryWait
-        | Status::Starting
-        | Status::Running
-        | Status::Pausing
-        | Status::Paused
-        | Status::Stopping => false,
     }
 }

@@ -94,7 +94,7 @@ impl Controller {
             Err(settled) => settled,
         };
         // They are written in order, so the last one is waited for first: one wake instead of many.
-        if let Some(Ok(last)) = taken.last()
+        if let Some(last) = taken.iter().flatten().next_back()
             && !last.completion.is_decided_within(self.engine.options.patience / 2)
         {
             self.look_for_others(&taken);

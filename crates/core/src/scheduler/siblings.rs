@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::status::Status;
 
-/// Ties tasks of one controller together: once one of them is `failed`, `lost` or `stopped`, none that waits is given a
+/// Ties tasks of one controller together: once one of them has [failed](Status::is_failure), none that waits is given a
 /// slot.
 ///
-/// They stay `queued` then, until whoever tied them together ends them. That is sure to come too late for what the
-/// freed slot would have been given to in that very moment, and this is not.
+/// They stay `queued` until whoever tied them together ends them: he hears of the failure only after the slot that it
+/// frees has been given to the next.
 ///
 /// ```
 /// # use chongming_core::{Controller, Siblings, Status, Submit, TaskContext, TaskDefinition, TaskError};
@@ -51,7 +51,7 @@ impl Siblings {
 
     /// One of them has ended.
     pub(super) fn ended(&self, status: Status) {
-        if matches!(status, Status::Failed | Status::Lost | Status::Stopped) {
+        if status.is_failure() {
             self.0.has_failed.store(true, Ordering::Relaxed);
         }
     }

@@ -37,6 +37,19 @@ impl Desk {
         }
     }
 
+    /// Two tasks whose start is stored.
+    fn two_that_start(&mut self) -> [usize; 2] {
+        let tasks = ["a", "b"].map(|id| {
+            let task = self.open(id);
+            self.queue(task);
+            self.start(task);
+            task
+        });
+        let batch = self.take(at(0));
+        self.answered(&batch, [Verdict::Stored, Verdict::Stored]);
+        tasks
+    }
+
     /// A task of which nothing is recorded yet; keys come from a scheduler, which has no other part here.
     fn open(&mut self, id: &str) -> usize {
         let id = TaskId::new(id).unwrap();
@@ -124,14 +137,7 @@ fn shape(entry: &Entry) -> (Option<u64>, Vec<u64>) {
 #[test]
 fn a_launch_waits_for_company_until_it_is_hurried() {
     let mut desk = Desk::new(100);
-    let [short, long] = ["a", "b"].map(|id| {
-        let task = desk.open(id);
-        desk.queue(task);
-        desk.start(task);
-        task
-    });
-    let batch = desk.take(at(0));
-    desk.answered(&batch, [Verdict::Stored, Verdict::Stored]);
+    let [short, long] = desk.two_that_start();
     for task in [short, long] {
         desk.step(task, Status::Running, Trigger::Launched);
     }
@@ -155,14 +161,7 @@ fn a_launch_waits_for_company_until_it_is_hurried() {
 #[test]
 fn a_launch_that_was_brought_along_hurries_nobody() {
     let mut desk = Desk::new(100);
-    let [first, second] = ["a", "b"].map(|id| {
-        let task = desk.open(id);
-        desk.queue(task);
-        desk.start(task);
-        task
-    });
-    let batch = desk.take(at(0));
-    desk.answered(&batch, [Verdict::Stored, Verdict::Stored]);
+    let [first, second] = desk.two_that_start();
     let now = Instant::now();
     let [sooner, later] = [now, now + Duration::from_millis(1)];
     for (task, until) in [(first, sooner), (second, later)] {

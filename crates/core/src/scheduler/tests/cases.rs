@@ -2,11 +2,15 @@
 
 use super::*;
 
+/// Of a task without any needs, under this policy.
+fn submission(policy: usize) -> Event {
+    Event::Submit { priority: 0, bucket: None, tags: vec![false; 3], policy, blocked: false }
+}
+
 /// A world with one task under policy 0 (one attempt, no time-outs, can be killed) or another.
 fn one(number: usize) -> (World, TaskKey) {
     let mut world = World::new(Limits { max_parallel: 1, ..Limits::default() });
-    let tags = vec![false; 3];
-    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: number, blocked: false });
+    world.handle(submission(number));
     world.handle(Event::SettleAll);
     let key = world.keys[0];
     (world, key)
@@ -77,8 +81,7 @@ fn a_pause_that_is_not_reached_is_rolled_back() {
 #[test]
 fn what_cannot_be_killed_is_lost_and_frees_its_slot() {
     let (mut world, key) = one(1);
-    let tags = vec![false; 3];
-    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+    world.handle(submission(0));
     world.handle(Event::Report(0, 0));
     world.handle(Event::End(0, 3));
     world.handle(Event::Advance(15));
@@ -102,8 +105,7 @@ fn what_goes_on_in_spite_of_a_stop_is_lost_and_not_retried() {
 #[test]
 fn a_stop_before_the_launch_confirms_itself() {
     let mut world = World::new(Limits { max_parallel: 1, ..Limits::default() });
-    let tags = vec![false; 3];
-    world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+    world.handle(submission(0));
     world.handle(Event::End(0, 3));
     world.handle(Event::SettleAll);
     assert_eq!(
@@ -119,9 +121,8 @@ fn none_starts_once_a_sibling_has_failed_but_the_exempt_and_strangers() {
     let siblings = Siblings::new();
     let ties = [Some(&siblings), Some(&siblings), Some(&siblings.exempt()), Some(&siblings), None];
     for tie in ties.map(|tie| tie.cloned()) {
-        let tags = vec![false; 3];
         world.siblings = tie;
-        world.handle(Event::Submit { priority: 0, bucket: None, tags, policy: 0, blocked: false });
+        world.handle(submission(0));
     }
     world.handle(Event::SettleAll);
     let statuses = |world: &World| {
