@@ -97,7 +97,7 @@ impl fmt::Display for Explanation {
                 }
             }
             Self::Write => f.write_str("waits until its start is written to the store"),
-            Self::Resume => f.write_str("waits for a resume: it is paused"),
+            Self::Resume => f.write_str("waits for a resume"),
             Self::Siblings => {
                 f.write_str("waits for its end: a task that it is tied to has failed")
             }
